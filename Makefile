@@ -1,0 +1,71 @@
+# The one door to everything: CI calls these targets and nothing else.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE    ?= $(shell git log -1 --format=%cI 2>/dev/null)
+STAMP   := kctl/cmd/internal/version
+LDFLAGS := -s -w -X $(STAMP).Version=$(VERSION) -X $(STAMP).Commit=$(COMMIT) -X $(STAMP).Date=$(DATE)
+
+# Where downloaded jars, other projects' clients and results of `make peers` and `make bench` go.
+WORK  ?= $(CURDIR)/.work
+# Scripts that run Apache Kafka and other projects' test suites; see docs/testing.md.
+PEERS ?= $(abspath ../shared/peers)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.15.1
+
+SEEDS    ?= 200
+EVENTS   ?= 20000
+FUZZTIME ?= 5s
+ROUNDS   ?= 20
+
+.PHONY: help build demo test lint race sim fuzz crash bench peers docs release-check clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+build: ## bin/kbroker and bin/kctl, static and version-stamped
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kbroker ./cmd/kctl
+
+demo: build ## three brokers, 100,000 records, a killed leader, nothing lost
+	go run ./cmd/demo -bin bin
+
+test: ## unit, script and acceptance tests
+	go test ./...
+	go test -count=1 ./broker/invariant/archtest
+
+lint: ## gofmt, go vet (all build tags), staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go vet -tags 'peers crash' ./...
+	go run $(STATICCHECK) ./...
+
+race: ## the tests under the race detector
+	go test -race ./...
+
+sim: ## SEEDS seeds of EVENTS events of the simulated cluster
+	go test -count=1 -timeout 30m ./broker/sim -run 'TestSeeds$$' -seeds $(SEEDS) -events $(EVENTS)
+
+fuzz: ## every fuzz target for FUZZTIME each
+	.ci/fuzz $(FUZZTIME)
+
+crash: ## ROUNDS rounds of kill -9 under load
+	go test -count=1 -timeout 40m -tags crash ./cmd/internal/crashtest -run Embedded -v -args -rounds $(ROUNDS)
+
+peers: build ## real ZooKeeper, Apache Kafka and other projects' clients
+	WORK='$(WORK)' PEERS='$(PEERS)' .ci/peers
+
+bench: build ## side by side with Apache Kafka; writes docs/benchmarks.md
+	WORK='$(WORK)' PEERS='$(PEERS)' .ci/bench
+
+docs: build ## man pages and the command reference, generated from the commands
+	rm -rf docs/reference && mkdir -p docs/reference
+	bin/kctl docs markdown docs/reference
+
+release-check: ## a snapshot release: archives, deb, rpm
+	go run $(GORELEASER) release --snapshot --clean --skip=publish
+
+clean:
+	rm -rf bin dist
