@@ -21,7 +21,7 @@ EVENTS   ?= 20000
 FUZZTIME ?= 5s
 ROUNDS   ?= 20
 
-.PHONY: help build demo test lint race sim fuzz crash bench peers docs release-check clean
+.PHONY: help build demo test lint race sim fuzz crash scale bench peers docs release-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,7 +39,7 @@ test: ## unit, script and acceptance tests
 lint: ## gofmt, go vet (all build tags), staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	go vet ./...
-	go vet -tags 'peers crash' ./...
+	go vet -tags 'peers proc' ./...
 	go run $(STATICCHECK) ./...
 
 race: ## the tests under the race detector
@@ -52,7 +52,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	.ci/fuzz $(FUZZTIME)
 
 crash: ## ROUNDS rounds of kill -9 under load
-	go test -count=1 -timeout 40m -tags crash ./cmd/internal/crashtest -run Embedded -v -args -rounds $(ROUNDS)
+	go test -count=1 -timeout 40m -tags proc ./cmd/internal/proctest -run Embedded -v -args -rounds $(ROUNDS)
+
+scale: ## 10,000 partitions RF 3 in one kbroker dev: start, idle CPU, kctl
+	go test -count=1 -timeout 15m -tags proc ./cmd/internal/proctest -run Scale -v
 
 peers: build ## real ZooKeeper, Apache Kafka and other projects' clients
 	WORK='$(WORK)' PEERS='$(PEERS)' .ci/peers

@@ -1,15 +1,12 @@
-//go:build crash
+//go:build proc
 
-package crashtest
+package proctest
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,13 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"kctl/cmd/internal/harness"
-)
-
-var (
-	rounds  = flag.Int("rounds", 20, "kills of a broker per test")
-	records = flag.Int("records", 3000, "records per round")
-	seed    = flag.Uint64("seed", 0, "seed of the kills; 0: from the clock")
-	kbroker = flag.String("kbroker", "", "kbroker binary; empty: build one")
 )
 
 const topic = "crash"
@@ -59,7 +49,7 @@ func runRounds(t *testing.T, zookeeper string) {
 	})
 	r := &run{t: t, ctx: ctx, rng: rand.New(rand.NewPCG(s, 1)), ledger: harness.NewLedger(topic)}
 	r.cluster, err = harness.Start(ctx, harness.Options{
-		Kbroker: binary(t), Dir: dir, Brokers: 3, ZooKeeper: zookeeper,
+		Kbroker: binary(t, "kbroker"), Dir: dir, Brokers: 3, ZooKeeper: zookeeper,
 		Props: map[string]string{"zookeeper.session.timeout.ms": "3000", "offsets.topic.replication.factor": "3"},
 	})
 	must(t, err)
@@ -209,23 +199,4 @@ func (r *run) fail(what string, err error) {
 		r.t.Log(line)
 	}
 	r.t.Fatalf("%s: %v", what, err)
-}
-
-func binary(t *testing.T) string {
-	if *kbroker != "" {
-		return *kbroker
-	}
-	out := filepath.Join(t.TempDir(), "kbroker")
-	cmd := exec.Command("go", "build", "-o", out, "kctl/cmd/kbroker")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build kbroker: %v\n%s", err, text)
-	}
-	return out
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,0 +1,208 @@
+//go:build proc
+
+package proctest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"kctl/cmd/internal/harness"
+)
+
+const (
+	scaleTopics     = 1000
+	scalePartitions = 10
+
+	startMax    = 10 * time.Second
+	idleCPUMax  = 0.05 // of one core
+	idleFor     = 30 * time.Second
+	kctlListMax = time.Second
+)
+
+// TestScaleThousandTopics: 1,000 topics of 10 partitions, RF 3, on three brokers in one `kbroker dev`: start,
+// idle CPU and the time of `kctl partitions list`.
+func TestScaleThousandTopics(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	d := &dev{t: t, kbroker: binary(t, "kbroker"), dir: t.TempDir()}
+	d.ports()
+	d.start(ctx)
+	d.createTopics(ctx)
+	d.stop()
+
+	took := d.start(ctx)
+	t.Logf("start with %d partitions RF 3: %.2f s", scaleTopics*scalePartitions, took.Seconds())
+	if took > startMax {
+		t.Errorf("start took %s, want at most %s", took, startMax)
+	}
+	d.waitLeaders(ctx)
+	cpu := d.idleCPU(ctx)
+	t.Logf("idle: %.2f %% of a core, resident %d MiB", cpu*100, d.residentMiB())
+	if cpu > idleCPUMax {
+		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, idleCPUMax*100)
+	}
+	d.timeList(ctx, binary(t, "kctl"))
+	d.stop()
+}
+
+type dev struct {
+	t         *testing.T
+	kbroker   string
+	dir       string
+	port, zk  int
+	cmd       *exec.Cmd
+	bootstrap string
+}
+
+func (d *dev) ports() {
+	ports, err := harness.FreePorts(4)
+	must(d.t, err)
+	if ports[3] != ports[0]+3 {
+		d.t.Fatalf("no run of free ports: %v", ports)
+	}
+	d.port, d.zk = ports[0], ports[3]
+	d.bootstrap = fmt.Sprintf("127.0.0.1:%d", d.port)
+}
+
+// start runs kbroker dev and returns the time until it printed ready.
+func (d *dev) start(ctx context.Context) time.Duration {
+	d.cmd = exec.CommandContext(ctx, d.kbroker, "dev", "--data-dir", d.dir, "--port", strconv.Itoa(d.port),
+		"--zookeeper-port", strconv.Itoa(d.zk), "--metrics-port", "0")
+	d.cmd.Stderr = os.Stderr
+	out, err := d.cmd.StdoutPipe()
+	must(d.t, err)
+	begin := time.Now()
+	must(d.t, d.cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "ready" {
+		d.t.Fatalf("kbroker dev said %q, %v", line, err)
+	}
+	return time.Since(begin)
+}
+
+func (d *dev) stop() {
+	must(d.t, d.cmd.Process.Signal(syscall.SIGTERM))
+	begin := time.Now()
+	if err := d.cmd.Wait(); err != nil {
+		d.t.Fatalf("kbroker dev ended with %v", err)
+	}
+	d.t.Logf("ordered stop: %.2f s", time.Since(begin).Seconds())
+}
+
+func (d *dev) createTopics(ctx context.Context) {
+	adm := d.admin()
+	defer adm.Close()
+	begin := time.Now()
+	for i := 0; i < scaleTopics; i += 100 {
+		var names []string
+		for n := range 100 {
+			names = append(names, fmt.Sprintf("scale-%04d", i+n))
+		}
+		created, err := adm.CreateTopics(ctx, scalePartitions, 3, nil, names...)
+		must(d.t, err)
+		must(d.t, created.Error())
+	}
+	d.waitLeaders(ctx)
+	d.t.Logf("%d topics of %d partitions created in %.1f s", scaleTopics, scalePartitions, time.Since(begin).Seconds())
+}
+
+// waitLeaders waits until every partition has a leader and a full ISR.
+func (d *dev) waitLeaders(ctx context.Context) {
+	adm := d.admin()
+	defer adm.Close()
+	for {
+		topics, err := adm.ListTopics(ctx)
+		good := 0
+		for _, topic := range topics {
+			for _, p := range topic.Partitions {
+				if p.Leader >= 0 && len(p.ISR) == 3 {
+					good++
+				}
+			}
+		}
+		if err == nil && good >= scaleTopics*scalePartitions {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			d.t.Fatalf("%d of %d partitions have a leader and a full ISR: %v", good, scaleTopics*scalePartitions, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// idleCPU returns the share of a core that the process uses while nothing is asked of it.
+func (d *dev) idleCPU(ctx context.Context) float64 {
+	settle := time.NewTimer(10 * time.Second)
+	defer settle.Stop()
+	<-settle.C
+	before := d.cpuSeconds()
+	begin := time.Now()
+	select {
+	case <-time.After(idleFor):
+	case <-ctx.Done():
+		d.t.Fatal(ctx.Err())
+	}
+	return (d.cpuSeconds() - before) / time.Since(begin).Seconds()
+}
+
+func (d *dev) cpuSeconds() float64 {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+	must(d.t, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, err := strconv.Atoi(fields[11])
+	must(d.t, err)
+	system, err := strconv.Atoi(fields[12])
+	must(d.t, err)
+	return float64(user+system) / 100 // USER_HZ
+}
+
+func (d *dev) residentMiB() int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	must(d.t, err)
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "VmRSS:" {
+			kb, err := strconv.Atoi(f[1])
+			must(d.t, err)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+// timeList times the command as a script would run it, and checks that it lists every partition.
+func (d *dev) timeList(ctx context.Context, kctl string) {
+	begin := time.Now()
+	out, err := exec.CommandContext(ctx, kctl, "partitions", "list", "-b", d.bootstrap, "-o", "json").Output()
+	took := time.Since(begin)
+	must(d.t, err)
+	var list struct{ Items []json.RawMessage }
+	must(d.t, json.Unmarshal(out, &list))
+	d.t.Logf("kctl partitions list: %d partitions in %.2f s", len(list.Items), took.Seconds())
+	if len(list.Items) < scaleTopics*scalePartitions {
+		d.t.Errorf("%d partitions listed", len(list.Items))
+	}
+	if took > kctlListMax {
+		d.t.Errorf("kctl partitions list took %s, want at most %s", took, kctlListMax)
+	}
+}
+
+func (d *dev) admin() *kadm.Client {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(d.bootstrap))
+	must(d.t, err)
+	adm := kadm.NewClient(cl)
+	adm.SetTimeoutMillis(60000)
+	return adm
+}
