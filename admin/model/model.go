@@ -192,23 +192,23 @@ type Answer uint8
 
 // The answers of a replica to the question whether it has carried out a decision.
 const (
-	AnswerNone           Answer = iota // not asked
-	AnswerOK                           // acts in the decided epoch
-	AnswerNotLeader                    // hosts the partition but does not lead it
-	AnswerBehind                       // has not applied the decision (UNKNOWN_LEADER_EPOCH)
-	AnswerAhead                        // acts in a newer epoch (FENCED_LEADER_EPOCH)
-	AnswerNotHosted                    // does not know the partition
-	AnswerStorageError                 // its log directory is offline
-	AnswerUnreachable                  // no answer
-	AnswerOther                        // another error, see Detail
-	AnswerNotRegistered                // not asked: it has no registration
+	AnswerNone          Answer = iota // not asked
+	AnswerOK                          // acts in the decided epoch
+	AnswerNotLeader                   // hosts the partition but does not lead it
+	AnswerBehind                      // has not applied the decision (UNKNOWN_LEADER_EPOCH)
+	AnswerAhead                       // acts in a newer epoch (FENCED_LEADER_EPOCH)
+	AnswerNotHosted                   // does not know the partition
+	AnswerStorageError                // its log directory is offline
+	AnswerUnreachable                 // no answer
+	AnswerOther                       // another error, see Detail
+	AnswerNotRegistered               // not asked: it has no registration
 )
 
 // Observation is a decision together with what the replicas named in it answer.
 type Observation struct {
 	State         StateNode
 	LeaderAnswer  Answer
-	Detail        string                                // error text of the leader's answer, if any
+	Detail        string                                   // error text of the leader's answer, if any
 	FollowerEpoch map[cluster.BrokerID]cluster.LeaderEpoch // epoch each reachable follower acts in
 	Alert         *Alert
 	Age           time.Duration // since the decision; -1 when not known
