@@ -20,6 +20,8 @@ const (
 	Check
 	Multi
 	Sync
+	GetACL // the embedded server and its tree; clients may answer ErrUnimplemented
+	SetACL // likewise; Version is the expected aversion
 )
 
 // Mode is the kind of a created node.
@@ -31,6 +33,9 @@ const (
 	Ephemeral
 	PersistentSequential
 	EphemeralSequential
+	Container     // deleted by the server some time after its last child went
+	PersistentTTL // deleted when unmodified for Request.TTL and without children
+	PersistentSequentialTTL
 )
 
 // AnyVersion makes Set, Delete and Check ignore the node's version.
@@ -67,6 +72,7 @@ type Request struct {
 	Mode    Mode
 	ACL     []ACL
 	Watch   bool
+	TTL     int64 // milliseconds, for the TTL modes
 	Ops     []Request
 }
 
@@ -77,6 +83,7 @@ type Response struct {
 	Data     []byte
 	Stat     Stat
 	Children []string   // unsorted as the server sent them
+	ACL      []ACL      // GetACL
 	Results  []Response // Multi: one per op; after a failure the others hold ErrRolledBack
 }
 
