@@ -91,6 +91,9 @@ type FollowerFetched struct {
 	FetchOffset int64
 	LogStart    int64
 	Alive       bool
+	// ReplicaEpoch is the broker epoch the follower sent (Fetch v15+), NoBrokerEpoch when it sent none. It
+	// tells a follower that came back with an empty disk from a fetch that was delayed (KIP-903).
+	ReplicaEpoch cluster.BrokerEpoch
 }
 
 // FollowerSeen reports that a follower whose fetch is parked at the end of the log was in contact at At.

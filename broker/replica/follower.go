@@ -1,0 +1,181 @@
+package replica
+
+import (
+	"kctl/broker/invariant"
+	"kctl/zkutil/cluster"
+)
+
+// fetchState is a follower's replication from its leader. The next fetch is always at the log end.
+type fetchState struct {
+	active bool // StartFetching was emitted, StopFetching was not
+	retry  int  // back-offs in a row
+	busy   busy // why answers are ignored at the moment
+	cutEnd int64
+	cutEp  cluster.LeaderEpoch
+}
+
+type busy uint8
+
+const (
+	notBusy busy = iota
+	cutting      // a truncation is unanswered
+	asking       // an AskLeader is unanswered
+)
+
+func (p *Partition) startFetching(out []Effect) []Effect {
+	p.fetch = fetchState{active: true}
+	return append(out, StartFetching{Leader: p.leader, LeaderEpoch: p.epoch, From: p.log.end, LastEpoch: p.log.lastEpoch})
+}
+
+func (p *Partition) stopFetching(out []Effect) []Effect {
+	if !p.fetch.active {
+		return out
+	}
+	p.fetch = fetchState{}
+	return append(out, StopFetching{})
+}
+
+// AcceptsFetch reports whether records of an answer to a fetch that was sent with this epoch and offset may
+// be appended now.
+func (p *Partition) AcceptsFetch(epoch cluster.LeaderEpoch, offset int64) bool {
+	return p.role == Follower && p.fetch.active && p.fetch.busy == notBusy && epoch == p.epoch && offset == p.log.end
+}
+
+func (p *Partition) fetchAnswered(ev FetchAnswered, out []Effect) []Effect {
+	if !p.AcceptsFetch(ev.LeaderEpoch, ev.FetchOffset) {
+		return out
+	}
+	switch {
+	case ev.Code == CodeOffsetOutOfRange:
+		p.fetch.busy = asking
+		return append(out, AskLeader{Leader: p.leader, LeaderEpoch: p.epoch, LastEpoch: p.log.lastEpoch})
+	case ev.Code == CodeFencedLeaderEpoch:
+		return p.stopFetching(out) // the leader is ahead of us: a new LeaderAndISR is on its way
+	case ev.Code != CodeNone:
+		return p.backOff(ev.Code, out)
+	case ev.Diverging != nil:
+		return p.cut(p.cutPoint(*ev.Diverging, ev.LocalEnd), DivergedFromLeader, out)
+	}
+	out = p.progress(ev, out)
+	if ev.AppendFailed {
+		return p.backOff(CodeNone, out)
+	}
+	p.fetch.retry = 0
+	return out
+}
+
+// progress takes over what the leader's answer brought. The high watermark trails the leader's by one fetch
+// (V3 G.5) and never falls.
+func (p *Partition) progress(ev FetchAnswered, out []Effect) []Effect {
+	invariant.Assert(ev.LogEnd >= p.log.end, "log end fell from %d to %d by a fetch", p.log.end, ev.LogEnd)
+	if ev.LogEnd > p.log.end {
+		p.log.end, p.log.lastEpoch = ev.LogEnd, ev.LastEpoch
+		out = append(out, FetchFrom{Offset: p.log.end, LastEpoch: p.log.lastEpoch})
+	}
+	if hw := min(ev.HighWatermark, p.log.end); hw > p.log.hw {
+		p.log.hw = hw
+		out = append(out, SetHighWatermark{hw})
+	}
+	if start := min(ev.LogStart, p.log.hw); start > p.log.start {
+		out = append(out, AdvanceLogStart{start})
+	}
+	return out
+}
+
+func (p *Partition) backOff(code Code, out []Effect) []Effect {
+	p.fetch.retry++
+	return append(out, BackOff{Code: code, Retry: p.fetch.retry})
+}
+
+// cutPoint is where our log parts from the leader's: theirs is the leader's end of the largest epoch not above
+// our newest, ours our own end of that epoch (KIP-101, KIP-279).
+func (p *Partition) cutPoint(theirs, ours EpochEnd) int64 {
+	switch {
+	case !theirs.Known():
+		return p.log.hw // what was committed is all that is certain
+	case !ours.Known():
+		return min(theirs.Offset, p.log.end)
+	case ours.Epoch != theirs.Epoch:
+		// We never had the leader's epoch: cut to the end of our next smaller one and ask again.
+		return min(ours.Offset, p.log.end)
+	}
+	return min(theirs.Offset, ours.Offset, p.log.end)
+}
+
+func (p *Partition) cut(to int64, reason CutReason, out []Effect) []Effect {
+	p.fetch.busy, p.fetch.cutEnd, p.fetch.cutEp = cutting, p.log.end, p.log.lastEpoch
+	if to < p.log.start {
+		// The epochs agree nowhere in what we hold. Keep nothing, go on from where our log began.
+		to = p.log.start
+	}
+	out = append(out, p.logCut(to, reason))
+	return append(out, TruncateTo{Offset: to})
+}
+
+func (p *Partition) logCut(to int64, reason CutReason) LogCut {
+	return LogCut{From: p.log.end, To: to, HighWatermark: p.log.hw, BelowHighWatermark: to < p.log.hw, Reason: reason}
+}
+
+func (p *Partition) truncated(ev Truncated, out []Effect) []Effect {
+	if ev.Failed {
+		return p.logFailed(out)
+	}
+	p.log.start, p.log.end, p.log.lastEpoch = ev.LogStart, ev.LogEnd, ev.LastEpoch
+	// After a full truncation the high watermark is the new start: log start <= HW <= LEO, always (KAFKA-9491).
+	if hw := min(max(p.log.hw, ev.LogStart), ev.LogEnd); hw != p.log.hw {
+		p.log.hw = hw
+		out = append(out, SetHighWatermark{hw})
+	}
+	if p.applying != nil && p.applying.wait == waitCut {
+		return p.becomeFollower(out)
+	}
+	if !p.fetch.active || p.fetch.busy != cutting {
+		return out
+	}
+	p.fetch.busy = notBusy
+	out = append(out, FetchFrom{Offset: p.log.end, LastEpoch: p.log.lastEpoch})
+	if p.log.end == p.fetch.cutEnd && p.log.lastEpoch == p.fetch.cutEp {
+		return p.backOff(CodeNone, out) // nothing changed: do not ask the same thing in a tight loop
+	}
+	return out
+}
+
+// leaderAsked decides after OFFSET_OUT_OF_RANGE. The log is thrown away only when the leader no longer holds
+// anything that we could append to; everything else goes by epochs (KAFKA-2143, KAFKA-7414).
+func (p *Partition) leaderAsked(ev LeaderAsked, out []Effect) []Effect {
+	if p.role != Follower || !p.fetch.active || p.fetch.busy != asking || ev.LeaderEpoch != p.epoch {
+		return out
+	}
+	p.fetch.busy = notBusy
+	if ev.Code != CodeNone {
+		return p.backOff(ev.Code, out)
+	}
+	if ev.LogStart > p.log.end {
+		p.fetch.busy, p.fetch.cutEnd, p.fetch.cutEp = cutting, p.log.end, p.log.lastEpoch
+		out = append(out, p.logCut(ev.LogStart, BelowLeaderStart))
+		return append(out, TruncateFullyAndStartAt{ev.LogStart})
+	}
+	diverged := ev.EpochEnd.Known() && (ev.EpochEnd.Epoch < p.log.lastEpoch || ev.EpochEnd.Offset < p.log.end)
+	switch {
+	case diverged:
+		return p.cut(p.cutPoint(ev.EpochEnd, ev.LocalEnd), DivergedFromLeader, out)
+	case !ev.EpochEnd.Known() && ev.LogEnd < p.log.end:
+		return p.cut(min(p.log.hw, ev.LogEnd), DivergedFromLeader, out)
+	}
+	return p.backOff(CodeOffsetOutOfRange, out) // the leader has grown meanwhile: fetch again
+}
+
+func (p *Partition) logStartAdvanced(ev LogStartAdvanced, out []Effect) []Effect {
+	if ev.Failed {
+		return p.logFailed(out)
+	}
+	if !p.log.open || ev.LogStart <= p.log.start {
+		return out
+	}
+	p.log.start = min(ev.LogStart, p.log.end)
+	if p.log.hw < p.log.start {
+		p.log.hw = p.log.start
+		out = append(out, SetHighWatermark{p.log.hw})
+	}
+	return p.advanceHighWatermark(ev.At, out)
+}
