@@ -180,10 +180,8 @@ func BrokerKeys() []Key { return brokerKeys }
 
 // BrokerKey finds a key of server.properties.
 func BrokerKey(name string) (Key, bool) {
-	for _, k := range brokerKeys {
-		if k.Name == name {
-			return k, true
-		}
+	if k, ok := brokerIndex[name]; ok {
+		return *k, true
 	}
 	return Key{}, false
 }

@@ -55,10 +55,8 @@ func TopicKeys() []Key { return topicKeys }
 
 // TopicKey finds a topic configuration.
 func TopicKey(name string) (Key, bool) {
-	for _, k := range topicKeys {
-		if k.Name == name {
-			return k, true
-		}
+	if k, ok := topicIndex[name]; ok {
+		return *k, true
 	}
 	return Key{}, false
 }
