@@ -2,6 +2,6 @@
 // system and what it may rely on; OS is the real one; Mem is one in memory whose CrashClone shows what a
 // disk may hold after a power cut and whose fault rules make errors, full disks and torn writes test inputs.
 //
-// One contract suite (RunContract in vfstest) runs against both. The package imports nothing of the product. Every type is
+// One contract suite (contract_test.go) runs against both. The package imports nothing of the product. Every type is
 // safe for concurrent use unless it says otherwise.
 package vfs
