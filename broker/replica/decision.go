@@ -101,7 +101,7 @@ func (p *Partition) accept() LeaderAndISR {
 func (p *Partition) becomeLeader(out []Effect) []Effect {
 	ev := p.accept()
 	from := p.setRole(Leader)
-	p.epochStart, p.log.lastEpoch = p.log.end, ev.LeaderEpoch
+	p.epochStart = p.log.end
 	p.resetFollowers(ev.At, from == Leader)
 	out = append(out, p.roleChanged(from))
 	out = p.advanceHighWatermark(ev.At, out)

@@ -41,7 +41,7 @@ type LogOpened struct {
 	LogStart      int64
 	LogEnd        int64
 	HighWatermark int64
-	LastEpoch     cluster.LeaderEpoch // newest in the epoch cache; NoLeaderEpoch when empty
+	LastEpoch     cluster.LeaderEpoch // of the last record; NoLeaderEpoch when there is none or it is unknown
 	TopicID       cluster.TopicID     // of partition.metadata; zero when it holds none
 	Failed        bool                // the log directory is offline
 }
