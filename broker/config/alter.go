@@ -9,19 +9,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"kctl/zkutil"
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
 	"kctl/zkutil/znode"
 )
 
-// Errors of alterations, for errors.Is. They map to INVALID_CONFIG and INVALID_REQUEST.
-var (
-	ErrInvalidConfig  = errors.New("invalid configuration")
-	ErrInvalidRequest = errors.New("invalid request")
-)
-
-// refusal keeps the sentence for the client apart from the sentinel.
+// refusal is what the functions of this file return when the client is at fault: a sentence for it, wrapping
+// the protocol error (INVALID_CONFIG or INVALID_REQUEST).
 type refusal struct {
 	kind   error
 	reason string
@@ -31,11 +28,11 @@ func (r refusal) Error() string { return r.reason }
 func (r refusal) Unwrap() error { return r.kind }
 
 func invalidConfig(format string, args ...any) error {
-	return refusal{ErrInvalidConfig, fmt.Sprintf(format, args...)}
+	return refusal{kerr.InvalidConfig, fmt.Sprintf(format, args...)}
 }
 
 func invalidRequest(format string, args ...any) error {
-	return refusal{ErrInvalidRequest, fmt.Sprintf(format, args...)}
+	return refusal{kerr.InvalidRequest, fmt.Sprintf(format, args...)}
 }
 
 // OpKind is the kind of an incremental change (KIP-339), numbered as on the wire.
@@ -166,80 +163,78 @@ func applyOp(values map[string]string, op Op, find func(string) (Key, bool)) err
 	return nil
 }
 
-// ReadTopic returns the overrides that ZooKeeper holds now; an empty map when there are none.
-func (d *Dynamic) ReadTopic(ctx context.Context, topic string) (map[string]string, error) {
-	return d.read(ctx, znode.TopicConfig, topic)
-}
+// ChangeFunc returns what an entity's values become, or why they may not. It must not change its argument.
+type ChangeFunc func(current map[string]string) (map[string]string, error)
 
-// ReadBroker reads the dynamic configuration of a broker, or of all for the name <default>.
-func (d *Dynamic) ReadBroker(ctx context.Context, entity string) (map[string]string, error) {
-	return d.read(ctx, znode.BrokerConfig, entity)
-}
-
-// WriteTopic replaces a topic's overrides, leaves the notification that Kafka leaves, and takes them over.
-func (d *Dynamic) WriteTopic(ctx context.Context, topic string, values map[string]string) error {
-	if err := d.write(ctx, znode.TopicConfig, topic, values); err != nil {
+// AlterTopic changes a topic's overrides, leaves the notification that Kafka leaves, and takes them over at
+// once. With validateOnly nothing is written.
+func (d *Dynamic) AlterTopic(ctx context.Context, topic string, validateOnly bool, change ChangeFunc) error {
+	values, err := d.alter(ctx, znode.TopicConfig, topic, validateOnly, change)
+	if err != nil || validateOnly {
 		return err
 	}
 	d.setTopic(topic, values)
 	return nil
 }
 
-// WriteBroker replaces a broker's dynamic configuration, or the default of all.
-func (d *Dynamic) WriteBroker(ctx context.Context, entity string, values map[string]string) error {
-	if err := d.write(ctx, znode.BrokerConfig, entity, values); err != nil {
+// AlterBroker changes the dynamic configuration of a broker, or of all for the entity <default>.
+func (d *Dynamic) AlterBroker(ctx context.Context, entity string, validateOnly bool, change ChangeFunc) error {
+	_, err := d.alter(ctx, znode.BrokerConfig, entity, validateOnly, change)
+	if err != nil || validateOnly {
 		return err
 	}
 	return d.reload(ctx)
 }
 
-// write sets the entity's node under the version that was read, so that fields we do not know survive and no
-// concurrent change is lost, then creates the notification.
-func (d *Dynamic) write(ctx context.Context, t znode.ConfigType, entity string, values map[string]string) error {
+// alter reads the entity's node, applies change, writes it back under the version that was read, and begins
+// again when someone else was first. Fields that we do not know survive.
+func (d *Dynamic) alter(ctx context.Context, t znode.ConfigType, entity string, validateOnly bool, change ChangeFunc) (map[string]string, error) {
 	ops := zkutil.Any(d.zk)
 	path := znode.ConfigEntityPath(t, entity)
 	for {
 		data, stat, err := ops.Get(ctx, path)
-		var node znode.Config
-		switch {
-		case err == nil:
+		exists := err == nil
+		if err != nil && !errors.Is(err, zkop.ErrNoNode) {
+			return nil, err
+		}
+		node := znode.Config{}
+		if exists {
 			if node, err = znode.DecodeConfig(t, entity, data); err != nil {
 				node = znode.Config{} // malformed: this write repairs it
 			}
-		case errors.Is(err, zkop.ErrNoNode):
-			stat.Version = zkop.AnyVersion
-		default:
-			return err
+		}
+		values, err := change(node.Values)
+		if err != nil || validateOnly {
+			return nil, err
 		}
 		node.Values = values
-		if stat.Version == zkop.AnyVersion {
-			_, err = ops.Create(ctx, path, node.Encode(), zkop.Persistent)
-		} else {
+		if exists {
 			_, err = ops.SetIfVersion(ctx, path, node.Encode(), stat.Version)
+		} else {
+			_, err = ops.Create(ctx, path, node.Encode(), zkop.Persistent)
 		}
-		if errors.Is(err, zkop.ErrBadVersion) || errors.Is(err, zkop.ErrNodeExists) || errors.Is(err, zkop.ErrNoNode) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			continue // someone was first: read again
+		switch {
+		case err == nil:
+			return values, d.notify(ctx, znode.ConfigChange{Type: t, Entity: entity})
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, zkop.ErrBadVersion), errors.Is(err, zkop.ErrNodeExists), errors.Is(err, zkop.ErrNoNode),
+			errors.Is(err, zkop.ErrOutcomeUnknown):
+			continue // read again; a change that was applied after all is applied once more, to the same end
+		default:
+			return nil, err
 		}
-		if err != nil && !errors.Is(err, zkop.ErrOutcomeUnknown) {
-			return err
-		}
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
+	}
+}
+
+// notify tells all brokers. When the answer is lost it tells them twice: that does no harm, silence would.
+func (d *Dynamic) notify(ctx context.Context, change znode.ConfigChange) error {
+	for {
+		_, err := zkutil.Any(d.zk).Create(ctx, znode.ConfigChangePrefix, change.Encode(), zkop.PersistentSequential)
+		if !errors.Is(err, zkop.ErrOutcomeUnknown) || ctx.Err() != nil {
 			return err
 		}
 	}
-	change := znode.ConfigChange{Type: t, Entity: entity}
-	_, err := ops.Create(ctx, znode.ConfigChangePrefix, change.Encode(), zkop.PersistentSequential)
-	if errors.Is(err, zkop.ErrOutcomeUnknown) {
-		// A second notification does no harm, a missing one does.
-		_, err = ops.Create(ctx, znode.ConfigChangePrefix, change.Encode(), zkop.PersistentSequential)
-	}
-	return err
 }
 
 // BrokerEntity returns the name under which a broker's dynamic configuration is kept.
