@@ -155,6 +155,7 @@ type StateNode struct {
 // Alert is an entry of /admin/leadership_alerts, written by a controller of this project.
 type Alert struct {
 	TP         cluster.TopicPartition
+	Epoch      cluster.LeaderEpoch // of the decision it speaks of
 	Raw        []byte
 	Since      time.Time
 	WaitingFor []cluster.BrokerID

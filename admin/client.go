@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl"
+
+	"kctl/zkutil"
+)
+
+// Config says how to reach a cluster. At least one of Bootstrap and ZooKeeper must be set.
+type Config struct {
+	Bootstrap []string         // host:port, as ParseBootstrap returns them
+	ZooKeeper ZooKeeperAddress // zero: none
+	ClientID  string           // default kctl
+	Timeout   time.Duration    // for one whole operation; default 10 s
+	TLS       *tls.Config      // nil: plain text
+	SASL      sasl.Mechanism   // nil: none
+	Security  string           // security.protocol as configured, for messages; default PLAINTEXT
+	Logger    *slog.Logger     // nil: silent
+
+	// ConnectZooKeeper replaces the real connection in tests.
+	ConnectZooKeeper func(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error)
+}
+
+// DefaultTimeout is that of an operation unless configured.
+const DefaultTimeout = 10 * time.Second
+
+// Client is a cluster as an operator reaches it. Methods may be called from several goroutines.
+type Client struct {
+	cfg Config
+
+	mu    sync.Mutex // guards the connections below; held while they are made
+	kafka *kgo.Client
+	seeds []string // the addresses kafka starts from
+	zk    zkutil.Client
+	zkErr error           // why ZooKeeper could not be reached; kept, so that it is tried once
+	keys  map[int16]int16 // API keys of the first broker that answered, with their highest version
+}
+
+// Open checks the configuration and returns a Client. Nothing is contacted.
+func Open(_ context.Context, cfg Config) (*Client, error) {
+	if len(cfg.Bootstrap) == 0 && len(cfg.ZooKeeper.Servers) == 0 {
+		return nil, badInput("neither a bootstrap server nor a ZooKeeper address is given")
+	}
+	if cfg.ClientID == "" {
+		cfg.ClientID = "kctl"
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Security == "" {
+		cfg.Security = "PLAINTEXT"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ConnectZooKeeper == nil {
+		cfg.ConnectZooKeeper = connectZooKeeper
+	}
+	return &Client{cfg: cfg}, nil
+}
+
+// HasZooKeeper reports whether a ZooKeeper address is configured.
+func (c *Client) HasZooKeeper() bool { return len(c.cfg.ZooKeeper.Servers) > 0 }
+
+// Timeout returns the time allowed for one operation.
+func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }
+
+// Close releases all connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kafka != nil {
+		c.kafka.Close()
+		c.kafka = nil
+	}
+	if c.zk != nil {
+		err := c.zk.Close()
+		c.zk = nil
+		return err
+	}
+	return nil
+}
+
+// brokerTimeout bounds one request to one broker, so that a silent broker leaves time for an answer that
+// names it.
+func (c *Client) brokerTimeout() time.Duration { return max(c.cfg.Timeout/2, 200*time.Millisecond) }
+
+// client returns the connection to the brokers, made on first use.
+func (c *Client) client(ctx context.Context) (*kgo.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kafka != nil {
+		return c.kafka, nil
+	}
+	seeds := c.cfg.Bootstrap
+	if len(seeds) == 0 {
+		var err error
+		if seeds, err = c.seedsFromZooKeeper(ctx); err != nil {
+			return nil, err
+		}
+	}
+	cl, err := kgo.NewClient(c.options(seeds)...)
+	if err != nil {
+		return nil, &Error{Kind: BadInput, Msg: "client configuration", Err: err}
+	}
+	c.kafka, c.seeds = cl, seeds
+	return cl, nil
+}
+
+// options are those of every connection of ours; producers and consumers add to them.
+func (c *Client) options(seeds []string) []kgo.Opt {
+	versions := kversion.Stable()
+	versions.SetMaxKeyVersion(1, 12) // Fetch by name: topic ids are optional in ZooKeeper mode
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(seeds...),
+		kgo.ClientID(c.cfg.ClientID),
+		kgo.MaxVersions(versions),
+		kgo.Dialer(c.dial),
+		kgo.RequestRetries(3),
+		kgo.RetryTimeout(c.cfg.Timeout),
+		kgo.RequestTimeoutOverhead(max(c.cfg.Timeout, time.Second)),
+		kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.DisableClientMetrics(),
+	}
+	if c.cfg.SASL != nil {
+		opts = append(opts, kgo.SASL(c.cfg.SASL))
+	}
+	return opts
+}
+
+// dial opens one connection within the broker timeout.
+func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
+	defer cancel()
+	var d net.Dialer
+	if c.cfg.TLS == nil {
+		return d.DialContext(ctx, network, addr)
+	}
+	cfg := c.cfg.TLS.Clone()
+	if cfg.ServerName == "" {
+		cfg.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	return (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, network, addr)
+}
+
+// zookeeper returns the ZooKeeper connection, made on first use. A failure is final for this Client.
+func (c *Client) zookeeper(ctx context.Context) (zkutil.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zookeeperLocked(ctx)
+}
+
+func (c *Client) zookeeperLocked(ctx context.Context) (zkutil.Client, error) {
+	if c.zk != nil || c.zkErr != nil {
+		return c.zk, c.zkErr
+	}
+	if !c.HasZooKeeper() {
+		return nil, &Error{Kind: BadInput, Msg: "this needs ZooKeeper", Hint: "give its address with -z HOST:PORT/chroot"}
+	}
+	zk, err := c.openZooKeeper(ctx)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			c.zkErr = err
+		}
+		return nil, err
+	}
+	c.zk = zk
+	return zk, nil
+}
+
+// within bounds an operation by the configured timeout.
+func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.cfg.Timeout)
+}

@@ -1,0 +1,395 @@
+package admin
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"kctl/admin/plan"
+)
+
+// Properties are settings by their Java client names. Values may be secrets: never print them.
+type Properties map[string]string
+
+// PropertyNames lists the settings that are understood, with a line on each.
+func PropertyNames() [][2]string {
+	return [][2]string{
+		{"bootstrap.servers", "brokers to start from: HOST:PORT,..."},
+		{"zookeeper.connect", "ZooKeeper: HOST:PORT,.../chroot"},
+		{"client.id", "name of this client in the brokers' logs and quotas"},
+		{"request.timeout.ms", "time for one operation, as --timeout"},
+		{"security.protocol", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"},
+		{"sasl.mechanism", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
+		{"sasl.jaas.config", "login module with username=\"...\" password=\"...\";"},
+		{"sasl.username", "user name, instead of sasl.jaas.config"},
+		{"sasl.password", "password, instead of sasl.jaas.config"},
+		{"ssl.truststore.type", "PEM (Java key stores are not read)"},
+		{"ssl.truststore.location", "file with the certificates to trust, PEM"},
+		{"ssl.truststore.certificates", "the certificates to trust themselves, PEM"},
+		{"ssl.keystore.type", "PEM"},
+		{"ssl.keystore.location", "file with own certificate and key, PEM"},
+		{"ssl.keystore.certificate.chain", "own certificate chain itself, PEM"},
+		{"ssl.keystore.key", "own private key itself, PEM"},
+		{"ssl.endpoint.identification.algorithm", "https checks the broker's name, empty does not"},
+	}
+}
+
+// Check refuses unknown names, suggesting the nearest.
+func (p Properties) Check() error {
+	known := make([]string, 0, 20)
+	for _, n := range PropertyNames() {
+		known = append(known, n[0])
+	}
+	names := make([]string, 0, len(p))
+	for name := range p {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		e := badInput("unknown setting %q", name)
+		if near, ok := plan.Nearest(name, known); ok {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		} else {
+			e.Hint = "kctl -X list shows the settings"
+		}
+		return e
+	}
+	return nil
+}
+
+// ParseProperties reads a Java .properties file: comments, continuation lines, = or : or blanks as
+// separator, and the escapes \t \n \r \f \\ \uXXXX.
+func ParseProperties(r io.Reader) (Properties, error) {
+	out := Properties{}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, 1<<20)
+	var logical string
+	for n := 1; sc.Scan(); n++ {
+		line := strings.TrimLeft(sc.Text(), " \t\f")
+		if logical == "" && (line == "" || line[0] == '#' || line[0] == '!') {
+			continue
+		}
+		logical += line
+		if continues(line) {
+			logical = logical[:len(logical)-1]
+			continue
+		}
+		key, value, err := splitProperty(logical)
+		if err != nil {
+			return nil, badInput("line %d: %v", n, err)
+		}
+		if key != "" {
+			out[key] = value
+		}
+		logical = ""
+	}
+	if err := sc.Err(); err != nil {
+		return nil, badInput("reading properties: %v", err)
+	}
+	return out, nil
+}
+
+// continues reports whether a line ends in an odd number of backslashes.
+func continues(line string) bool {
+	n := 0
+	for n < len(line) && line[len(line)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+func splitProperty(line string) (key, value string, err error) {
+	i := 0
+	for ; i < len(line); i++ {
+		if line[i] == '\\' {
+			i++
+			continue
+		}
+		if strings.IndexByte("=: \t\f", line[i]) >= 0 {
+			break
+		}
+	}
+	i = min(i, len(line))
+	rest := strings.TrimLeft(line[i:], " \t\f")
+	if rest != "" && (rest[0] == '=' || rest[0] == ':') {
+		rest = strings.TrimLeft(rest[1:], " \t\f")
+	}
+	if key, err = unescape(line[:i]); err != nil {
+		return "", "", err
+	}
+	value, err = unescape(rest)
+	return key, value, err
+}
+
+func unescape(s string) (string, error) {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s, nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		switch s[i] {
+		case 't':
+			b.WriteByte('\t')
+		case 'n':
+			b.WriteByte('\n')
+		case 'r':
+			b.WriteByte('\r')
+		case 'f':
+			b.WriteByte('\f')
+		case 'u':
+			if i+5 > len(s) {
+				return "", errors.New(`\u needs four hexadecimal digits`)
+			}
+			n, err := strconv.ParseUint(s[i+1:i+5], 16, 16)
+			if err != nil {
+				return "", errors.New(`\u needs four hexadecimal digits`)
+			}
+			b.WriteRune(rune(n))
+			i += 4
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), nil
+}
+
+// Apply turns the settings into cfg; fields that are already set win only where p does not name them.
+func (p Properties) Apply(cfg *Config) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if err := p.applyAddresses(cfg); err != nil {
+		return err
+	}
+	if v, ok := p["client.id"]; ok {
+		cfg.ClientID = v
+	}
+	if v, ok := p["request.timeout.ms"]; ok {
+		n, err := strconv.Atoi(v)
+		if err != nil || n <= 0 {
+			return badInput("request.timeout.ms=%s is not a positive number of milliseconds", v)
+		}
+		cfg.Timeout = time.Duration(n) * time.Millisecond
+	}
+	return p.applySecurity(cfg)
+}
+
+func (p Properties) applyAddresses(cfg *Config) (err error) {
+	if v, ok := p["bootstrap.servers"]; ok {
+		if cfg.Bootstrap, err = ParseBootstrap(v); err != nil {
+			return err
+		}
+	}
+	if v, ok := p["zookeeper.connect"]; ok {
+		if cfg.ZooKeeper, err = ParseZooKeeperAddress(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Properties) applySecurity(cfg *Config) error {
+	proto, ok := p["security.protocol"]
+	if !ok {
+		proto = "PLAINTEXT"
+	}
+	proto = strings.ToUpper(proto)
+	if !slices.Contains([]string{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, proto) {
+		return badInput("security.protocol=%s is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL", proto)
+	}
+	cfg.Security = proto
+	if !strings.HasPrefix(proto, "SASL_") {
+		for name := range p {
+			if strings.HasPrefix(name, "sasl.") {
+				return badInput("%s is set, but security.protocol=%s does not use SASL: set security.protocol=SASL_SSL or SASL_PLAINTEXT", name, proto)
+			}
+		}
+	}
+	if !strings.HasSuffix(proto, "SSL") {
+		for name := range p {
+			if strings.HasPrefix(name, "ssl.") {
+				return badInput("%s is set, but security.protocol=%s does not use TLS: set security.protocol=SSL or SASL_SSL", name, proto)
+			}
+		}
+	}
+	var err error
+	if strings.HasSuffix(proto, "SSL") {
+		if cfg.TLS, err = p.tlsConfig(); err != nil {
+			return err
+		}
+	}
+	if strings.HasPrefix(proto, "SASL_") {
+		if cfg.SASL, err = p.saslMechanism(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Properties) saslMechanism() (sasl.Mechanism, error) {
+	user, pass := p["sasl.username"], p["sasl.password"]
+	if jaas, ok := p["sasl.jaas.config"]; ok {
+		opts, err := parseJAAS(jaas)
+		if err != nil {
+			return nil, err
+		}
+		user, pass = opts["username"], opts["password"]
+	}
+	mech := strings.ToUpper(p["sasl.mechanism"])
+	if user == "" {
+		return nil, badInput("security.protocol=%s needs a user: set sasl.jaas.config, or sasl.username and sasl.password", p["security.protocol"])
+	}
+	switch mech {
+	case "PLAIN":
+		return plain.Auth{User: user, Pass: pass}.AsMechanism(), nil
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: user, Pass: pass}.AsSha256Mechanism(), nil
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: user, Pass: pass}.AsSha512Mechanism(), nil
+	case "":
+		return nil, badInput("sasl.mechanism is not set: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+	}
+	return nil, badInput("sasl.mechanism=%s is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", mech)
+}
+
+// parseJAAS reads `module required key="value" ...;`. Values may hold any character; \" and \\ are escapes.
+func parseJAAS(s string) (map[string]string, error) {
+	bad := func(what string) error { return badInput("sasl.jaas.config: %s", what) }
+	rest := strings.TrimSpace(s)
+	if i := strings.IndexAny(rest, " \t\n"); i >= 0 {
+		rest = strings.TrimSpace(rest[i:])
+	}
+	if i := strings.IndexAny(rest, " \t\n"); i >= 0 && !strings.Contains(rest[:i], "=") {
+		rest = strings.TrimSpace(rest[i:])
+	}
+	out := map[string]string{}
+	for rest != "" && rest[0] != ';' {
+		key, after, ok := strings.Cut(rest, "=")
+		if !ok {
+			return nil, bad("an option is not key=\"value\"")
+		}
+		value, left, err := jaasValue(strings.TrimSpace(after))
+		if err != nil {
+			return nil, bad(err.Error())
+		}
+		out[strings.TrimSpace(key)] = value
+		rest = strings.TrimSpace(left)
+	}
+	if rest == "" {
+		return nil, bad("it does not end with a semicolon")
+	}
+	return out, nil
+}
+
+func jaasValue(s string) (value, rest string, err error) {
+	if s == "" || s[0] != '"' {
+		i := strings.IndexAny(s, " \t\n;")
+		if i < 0 {
+			return "", "", errors.New("it does not end with a semicolon")
+		}
+		return s[:i], s[i:], nil
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		case s[i] == '"':
+			return b.String(), s[i+1:], nil
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return "", "", errors.New("a quoted value does not end")
+}
+
+func (p Properties) tlsConfig() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	for _, name := range []string{"ssl.truststore.type", "ssl.keystore.type"} {
+		if v, ok := p[name]; ok && !strings.EqualFold(v, "PEM") {
+			return nil, badInput("%s=%s is not read: convert it to PEM (keytool -importkeystore, openssl pkcs12) and set %s=PEM", name, v, name)
+		}
+	}
+	if pem, from, err := p.pem("ssl.truststore.certificates", "ssl.truststore.location"); err != nil {
+		return nil, err
+	} else if pem != nil {
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, badInput("%s holds no certificate in PEM form", from)
+		}
+	}
+	if err := p.clientCertificate(cfg); err != nil {
+		return nil, err
+	}
+	if v, ok := p["ssl.endpoint.identification.algorithm"]; ok && v == "" {
+		skipNameCheck(cfg)
+	}
+	return cfg, nil
+}
+
+// skipNameCheck verifies the chain but not the host name, as Java does with an empty algorithm.
+func skipNameCheck(cfg *tls.Config) {
+	roots := cfg.RootCAs
+	cfg.InsecureSkipVerify = true // the chain is verified below
+	cfg.VerifyConnection = func(cs tls.ConnectionState) error {
+		opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+		for _, c := range cs.PeerCertificates[1:] {
+			opts.Intermediates.AddCert(c)
+		}
+		_, err := cs.PeerCertificates[0].Verify(opts)
+		return err
+	}
+}
+
+func (p Properties) clientCertificate(cfg *tls.Config) error {
+	chain, from, err := p.pem("ssl.keystore.certificate.chain", "ssl.keystore.location")
+	if err != nil || chain == nil {
+		return err
+	}
+	key := chain
+	if v, ok := p["ssl.keystore.key"]; ok {
+		key = []byte(v)
+	}
+	cert, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return badInput("%s: %v", from, err)
+	}
+	cfg.Certificates = []tls.Certificate{cert}
+	return nil
+}
+
+func (p Properties) pem(inline, location string) (data []byte, from string, err error) {
+	if v, ok := p[inline]; ok {
+		return []byte(v), inline, nil
+	}
+	file, ok := p[location]
+	if !ok {
+		return nil, "", nil
+	}
+	data, err = os.ReadFile(file)
+	if err != nil {
+		return nil, location, badInput("%s: %v", location, err)
+	}
+	return data, location + "=" + file, nil
+}

@@ -1,0 +1,282 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
+
+	"kctl/admin/model"
+	"kctl/zkutil/cluster"
+)
+
+// parallelBrokers bounds how many brokers are asked at once.
+const parallelBrokers = 64
+
+// hedgeAfter is how long the first bootstrap server may stay silent before the next is asked as well.
+const hedgeAfter = 700 * time.Millisecond
+
+// askAny sends req to the bootstrap servers: the first at once, each next one when the one before failed
+// or has been silent for a while. The first good answer wins.
+func (c *Client) askAny(ctx context.Context, req func() kmsg.Request) (kmsg.Response, error) {
+	cl, err := c.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	seeds := cl.SeedBrokers()
+	type answer struct {
+		resp kmsg.Response
+		err  error
+	}
+	answers := make(chan answer, len(seeds))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	next := 0
+	ask := func() {
+		b := seeds[next]
+		next++
+		wg.Go(func() {
+			actx, done := context.WithTimeout(ctx, c.brokerTimeout())
+			defer done()
+			resp, err := b.Request(actx, req())
+			answers <- answer{resp, err}
+		})
+	}
+	ask()
+	hedge := time.NewTicker(hedgeAfter)
+	defer hedge.Stop()
+	var errs []error
+	for {
+		select {
+		case a := <-answers:
+			if a.err == nil {
+				return a.resp, nil
+			}
+			errs = append(errs, a.err)
+			if next < len(seeds) {
+				ask()
+			} else if len(errs) == len(seeds) {
+				return nil, c.diagnose(ctx, errs)
+			}
+		case <-hedge.C:
+			if next < len(seeds) {
+				ask()
+			}
+		}
+	}
+}
+
+// metadata asks any bootstrap server. topics nil means all, empty none.
+func (c *Client) metadata(ctx context.Context, topics []string) (*kmsg.MetadataResponse, error) {
+	resp, err := c.askAny(ctx, func() kmsg.Request { return metadataRequest(topics) })
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*kmsg.MetadataResponse), nil
+}
+
+func metadataRequest(topics []string) *kmsg.MetadataRequest {
+	req := kmsg.NewPtrMetadataRequest()
+	if topics == nil {
+		req.Topics = nil
+		return req
+	}
+	req.Topics = make([]kmsg.MetadataRequestTopic, 0, len(topics))
+	for i := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = &topics[i]
+		req.Topics = append(req.Topics, t)
+	}
+	return req
+}
+
+// askBroker sends req to one broker, within the broker timeout.
+func (c *Client) askBroker(ctx context.Context, id cluster.BrokerID, req kmsg.Request) (kmsg.Response, error) {
+	cl, err := c.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
+	defer cancel()
+	return cl.Broker(int(id)).Request(ctx, req)
+}
+
+// askController sends req to the controller and follows it when it moves.
+func (c *Client) askController(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+	cl, err := c.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := cl.Request(ctx, req)
+	if err != nil {
+		return nil, c.controllerErr(ctx, err)
+	}
+	return resp, nil
+}
+
+func (c *Client) controllerErr(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		// Whether anybody is there at all is the better message.
+		if _, e := c.metadata(ctx, []string{}); e != nil {
+			return e
+		}
+	}
+	return wrap(err, "ask the controller")
+}
+
+// eachBroker runs fn for every id, many at once, and returns the error of each.
+func (c *Client) eachBroker(ctx context.Context, ids []cluster.BrokerID, fn func(context.Context, cluster.BrokerID) error) map[cluster.BrokerID]error {
+	var mu sync.Mutex
+	out := make(map[cluster.BrokerID]error, len(ids))
+	var g errgroup.Group
+	g.SetLimit(parallelBrokers)
+	for _, id := range ids {
+		g.Go(func() error {
+			err := fn(ctx, id)
+			mu.Lock()
+			out[id] = err
+			mu.Unlock()
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions above return nil
+	return out
+}
+
+// supports reports whether the brokers serve an API key; asked once.
+func (c *Client) supports(ctx context.Context, key int16) (bool, error) {
+	c.mu.Lock()
+	keys := c.keys
+	c.mu.Unlock()
+	if keys == nil {
+		resp, err := c.askAny(ctx, func() kmsg.Request { return kmsg.NewPtrApiVersionsRequest() })
+		if err != nil {
+			return false, err
+		}
+		keys = map[int16]int16{}
+		for _, k := range resp.(*kmsg.ApiVersionsResponse).ApiKeys {
+			keys[k.ApiKey] = k.MaxVersion
+		}
+		c.mu.Lock()
+		c.keys = keys
+		c.mu.Unlock()
+	}
+	_, ok := keys[key]
+	return ok, nil
+}
+
+// fromMetadata turns a Metadata answer into the model.
+func fromMetadata(m *kmsg.MetadataResponse) (brokers []model.Broker, topics []model.Topic, ctl model.Controller, clusterID string) {
+	ctl = model.Controller{ID: cluster.BrokerID(m.ControllerID), Epoch: -1, Source: model.SourceProtocol}
+	if m.ClusterID != nil {
+		clusterID = *m.ClusterID
+	}
+	for i := range m.Brokers {
+		b := &m.Brokers[i]
+		mb := model.Broker{
+			ID: cluster.BrokerID(b.NodeID), Host: b.Host, Port: b.Port, Live: true, Epoch: cluster.NoBrokerEpoch,
+			Controller: b.NodeID == m.ControllerID, Source: model.SourceProtocol,
+		}
+		if b.Rack != nil {
+			mb.Rack = *b.Rack
+		}
+		brokers = append(brokers, mb)
+	}
+	slices.SortFunc(brokers, func(a, b model.Broker) int { return int(a.ID) - int(b.ID) })
+	topics = make([]model.Topic, 0, len(m.Topics))
+	for i := range m.Topics {
+		topics = append(topics, topicFromMetadata(&m.Topics[i]))
+	}
+	slices.SortFunc(topics, func(a, b model.Topic) int { return strings.Compare(a.Name, b.Name) })
+	return brokers, topics, ctl, clusterID
+}
+
+func topicFromMetadata(t *kmsg.MetadataResponseTopic) model.Topic {
+	mt := model.Topic{ID: t.TopicID, Internal: t.IsInternal, Source: model.SourceProtocol}
+	if t.Topic != nil {
+		mt.Name = *t.Topic
+	}
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		mt.Err = short(err)
+	}
+	mt.Partitions = make([]model.Partition, len(t.Partitions))
+	for i := range t.Partitions {
+		p := &t.Partitions[i]
+		mp := model.Partition{
+			Topic: mt.Name, Partition: p.Partition, Leader: max(cluster.BrokerID(p.Leader), cluster.NoLeader),
+			LeaderEpoch: cluster.LeaderEpoch(p.LeaderEpoch), Replicas: cluster.IDsFromInt32(p.Replicas),
+			ISR: cluster.IDsFromInt32(p.ISR), Offline: cluster.IDsFromInt32(p.OfflineReplicas), Source: model.SourceProtocol,
+		}
+		// LEADER_NOT_AVAILABLE only repeats that nobody leads.
+		if err := kerr.ErrorForCode(p.ErrorCode); err != nil && p.ErrorCode != kerr.LeaderNotAvailable.Code {
+			mp.Err = short(err)
+		}
+		mt.Partitions[i] = mp
+	}
+	slices.SortFunc(mt.Partitions, func(a, b model.Partition) int { return int(a.Partition) - int(b.Partition) })
+	return mt
+}
+
+// listed is one answer of ListOffsets.
+type listed struct {
+	code   int16
+	offset int64
+	epoch  cluster.LeaderEpoch
+}
+
+// The replica ids that a tool may use: the leader only, or whoever is asked.
+const (
+	asConsumer int32 = -1
+	asDebugger int32 = -2
+)
+
+type epochOf func(p *model.Partition) cluster.LeaderEpoch
+
+func anyEpoch(*model.Partition) cluster.LeaderEpoch { return cluster.NoLeaderEpoch }
+
+// listOffsets asks one broker for the latest offset (log end, or high watermark as a consumer) of parts.
+func (c *Client) listOffsets(ctx context.Context, id cluster.BrokerID, replica int32, parts []*model.Partition, epoch epochOf) (map[cluster.TopicPartition]listed, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID = replica
+	byTopic := map[string]int{}
+	for _, p := range parts {
+		i, ok := byTopic[p.Topic]
+		if !ok {
+			i = len(req.Topics)
+			byTopic[p.Topic] = i
+			t := kmsg.NewListOffsetsRequestTopic()
+			t.Topic = p.Topic
+			req.Topics = append(req.Topics, t)
+		}
+		rp := kmsg.NewListOffsetsRequestTopicPartition()
+		rp.Partition, rp.Timestamp, rp.CurrentLeaderEpoch = p.Partition, -1, int32(epoch(p))
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, rp)
+	}
+	resp, err := c.askBroker(ctx, id, req)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[cluster.TopicPartition]listed, len(parts))
+	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
+		for _, p := range t.Partitions {
+			out[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = listed{p.ErrorCode, p.Offset, cluster.LeaderEpoch(p.LeaderEpoch)}
+		}
+	}
+	return out, nil
+}
+
+// probe asks a broker for its API versions: the cheapest proof that it serves.
+func (c *Client) probe(ctx context.Context, id cluster.BrokerID) error {
+	resp, err := c.askBroker(ctx, id, kmsg.NewPtrApiVersionsRequest())
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.(*kmsg.ApiVersionsResponse).ErrorCode)
+}

@@ -1,0 +1,266 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ProduceOptions says how records are written.
+type ProduceOptions struct {
+	Topic       string
+	Acks        int    // -1 all (default), 0, 1
+	Compression string // none, gzip, snappy, lz4, zstd
+	Partition   int32  // -1: by key
+}
+
+// Producer writes records in the background; Close waits for all of them.
+type Producer struct {
+	cl    *kgo.Client
+	opts  ProduceOptions
+	mu    sync.Mutex // guards err and sent
+	err   error
+	sent  int64
+	fatal context.CancelCauseFunc
+	ctx   context.Context // ends with the first failure, so that the input is not read on
+}
+
+// acksOf and codecs turn words into the library's values.
+func acksOf(n int) (kgo.Acks, error) {
+	switch n {
+	case -1:
+		return kgo.AllISRAcks(), nil
+	case 0:
+		return kgo.NoAck(), nil
+	case 1:
+		return kgo.LeaderAck(), nil
+	}
+	return kgo.Acks{}, badInput("acks %d is not all (-1), 0 or 1", n)
+}
+
+func codecOf(name string) (kgo.CompressionCodec, error) {
+	switch strings.ToLower(name) {
+	case "", "none":
+		return kgo.NoCompression(), nil
+	case "gzip":
+		return kgo.GzipCompression(), nil
+	case "snappy":
+		return kgo.SnappyCompression(), nil
+	case "lz4":
+		return kgo.Lz4Compression(), nil
+	case "zstd":
+		return kgo.ZstdCompression(), nil
+	}
+	return kgo.NoCompression(), badInput("compression %q is not one of none, gzip, snappy, lz4, zstd", name)
+}
+
+// Check refuses options that cannot be meant, before anything is contacted.
+func (o ProduceOptions) Check() error {
+	if _, err := acksOf(o.Acks); err != nil {
+		return err
+	}
+	_, err := codecOf(o.Compression)
+	return err
+}
+
+// NewProducer connects and makes sure that the topic exists.
+func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, error) {
+	acks, err := acksOf(o.Acks)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := codecOf(o.Compression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Snapshot(ctx, SnapshotOptions{Topics: []string{o.Topic}, NoZooKeeper: true, Source: "protocol"}); err != nil {
+		return nil, err
+	}
+	opts := append(c.options(c.seeds),
+		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
+		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
+		kgo.RecordDeliveryTimeout(max(c.cfg.Timeout, time.Second)), kgo.UnknownTopicRetries(3),
+	)
+	if o.Acks != -1 {
+		opts = append(opts, kgo.DisableIdempotentWrite())
+	}
+	if o.Partition >= 0 {
+		opts = append(opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, &Error{Kind: BadInput, Msg: "producer configuration", Err: err}
+	}
+	p := &Producer{cl: cl, opts: o}
+	p.ctx, p.fatal = context.WithCancelCause(ctx)
+	return p, nil
+}
+
+// Produce queues one record; it blocks while the buffer is full and fails once any record has failed.
+func (p *Producer) Produce(key, value []byte) error {
+	if err := context.Cause(p.ctx); err != nil {
+		return err
+	}
+	r := &kgo.Record{Key: key, Value: value, Partition: p.opts.Partition}
+	p.cl.Produce(p.ctx, r, func(_ *kgo.Record, err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err == nil {
+			p.sent++
+			return
+		}
+		if p.err == nil && !errors.Is(err, context.Canceled) {
+			p.err = wrap(err, "produce to topic %s", p.opts.Topic)
+			p.fatal(p.err)
+		}
+	})
+	return nil
+}
+
+// Close waits for the records that are under way and returns how many were acknowledged.
+func (p *Producer) Close(ctx context.Context) (int64, error) {
+	flushErr := p.cl.Flush(ctx)
+	p.cl.Close()
+	p.fatal(nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return p.sent, p.err
+	}
+	return p.sent, wrap(flushErr, "produce to topic %s", p.opts.Topic)
+}
+
+// ConsumeOptions says what is read.
+type ConsumeOptions struct {
+	Topic         string
+	Partitions    []int32 // empty: all
+	FromBeginning bool
+	Offset        int64 // start offset in each partition; -1: not given
+	Group         string
+	Max           int64         // stop after so many; 0: until ctx ends
+	Until         time.Duration // stop after so long without a record; 0: never
+	ReadCommitted bool
+}
+
+// Record is a consumed record.
+type Record struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	Timestamp time.Time
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+}
+
+// Header is one header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Consume reads records and hands them to fn, in order within each partition. It returns how many. With a
+// group the offsets of what fn has seen are committed before it returns.
+func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record) error) (int64, error) {
+	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: []string{o.Topic}, NoZooKeeper: true, Source: "protocol"})
+	if err != nil {
+		return 0, err
+	}
+	for _, want := range o.Partitions {
+		if n := len(s.Topics[0].Partitions); int(want) >= n {
+			return 0, &Error{Kind: NotFound, Msg: fmt.Sprintf("topic %s has no partition %d: it has %d", o.Topic, want, n)}
+		}
+	}
+	cl, err := kgo.NewClient(append(c.options(c.seeds), consumeOptions(o)...)...)
+	if err != nil {
+		return 0, &Error{Kind: BadInput, Msg: "consumer configuration", Err: err}
+	}
+	defer cl.CloseAllowingRebalance()
+	n, err := consumeLoop(ctx, cl, o, fn)
+	if o.Group != "" {
+		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
+		defer cancel()
+		if cerr := cl.CommitMarkedOffsets(cctx); cerr != nil && err == nil {
+			err = wrap(cerr, "commit offsets of group %s", o.Group)
+		}
+	}
+	return n, err
+}
+
+func consumeOptions(o ConsumeOptions) []kgo.Opt {
+	start := kgo.NewOffset().AtEnd()
+	switch {
+	case o.Offset >= 0:
+		start = kgo.NewOffset().At(o.Offset)
+	case o.FromBeginning:
+		start = kgo.NewOffset().AtStart()
+	}
+	opts := []kgo.Opt{kgo.ConsumeResetOffset(start), kgo.FetchMaxWait(500 * time.Millisecond)}
+	if o.ReadCommitted {
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	if o.Group != "" {
+		return append(opts, kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.AutoCommitMarks())
+	}
+	if len(o.Partitions) == 0 {
+		return append(opts, kgo.ConsumeTopics(o.Topic))
+	}
+	parts := map[int32]kgo.Offset{}
+	for _, p := range o.Partitions {
+		parts[p] = start
+	}
+	return append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: parts}))
+}
+
+func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, fn func(*Record) error) (int64, error) {
+	var n int64
+	for {
+		pctx, cancel := ctx, context.CancelFunc(func() {})
+		if o.Until > 0 {
+			pctx, cancel = context.WithTimeout(ctx, o.Until)
+		}
+		fs := cl.PollFetches(pctx)
+		idle := o.Until > 0 && pctx.Err() != nil && ctx.Err() == nil
+		cancel()
+		if ctx.Err() != nil || fs.IsClientClosed() {
+			return n, nil
+		}
+		var failed error
+		fs.EachError(func(t string, p int32, err error) {
+			if failed == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+				failed = wrap(err, "consume topic %s partition %d", t, p)
+			}
+		})
+		if failed != nil {
+			return n, failed
+		}
+		for it := fs.RecordIter(); !it.Done(); {
+			r := it.Next()
+			if err := fn(recordOf(r)); err != nil {
+				return n, err
+			}
+			if o.Group != "" {
+				cl.MarkCommitRecords(r)
+			}
+			if n++; o.Max > 0 && n >= o.Max {
+				return n, nil
+			}
+		}
+		if idle && fs.Empty() {
+			return n, nil
+		}
+	}
+}
+
+func recordOf(r *kgo.Record) *Record {
+	out := &Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}
+	for _, h := range r.Headers {
+		out.Headers = append(out.Headers, Header{h.Key, h.Value})
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/zkutil/cluster"
+)
+
+// TopicConfig is one configuration value of a topic and where it comes from.
+type TopicConfig struct {
+	Name, Value string
+	Source      string // dynamic-topic, dynamic-broker, static-broker, default, ...
+	Sensitive   bool
+}
+
+// TopicConfigs reads all configuration values of one topic, sorted by name.
+func (c *Client) TopicConfigs(ctx context.Context, topic string) ([]TopicConfig, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	r := kmsg.NewDescribeConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	req.Resources = append(req.Resources, r)
+	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
+	if err != nil {
+		return nil, err
+	}
+	var out []TopicConfig
+	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
+		if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+			return nil, wrap(err, "read the configuration of topic %s", topic)
+		}
+		for _, cfg := range r.Configs {
+			tc := TopicConfig{Name: cfg.Name, Sensitive: cfg.IsSensitive, Source: configSource(cfg.Source)}
+			if cfg.Value != nil && !cfg.IsSensitive {
+				tc.Value = *cfg.Value
+			}
+			out = append(out, tc)
+		}
+	}
+	slices.SortFunc(out, func(a, b TopicConfig) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func configSource(s kmsg.ConfigSource) string {
+	return strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(s.String()), "_", "-"), "-config")
+}
+
+// CreateTopic creates a topic, or only has the cluster check it when dryRun is set. It then waits, within
+// the timeout, until every live broker names a leader for every partition; visible tells whether that came.
+func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) (created model.Topic, visible bool, err error) {
+	if err := t.Validate(); err != nil {
+		return created, false, NewBadInput(err)
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	if err := c.refuseCollision(ctx, t.Name); err != nil {
+		return created, false, err
+	}
+	resp, err := c.askController(ctx, createRequest(t, dryRun, c.cfg.Timeout))
+	if err != nil {
+		return created, false, err
+	}
+	for _, rt := range resp.(*kmsg.CreateTopicsResponse).Topics {
+		if err := brokerErr(rt.ErrorCode, rt.ErrorMessage); err != nil {
+			return created, false, createErr(err, t.Name)
+		}
+	}
+	created = model.Topic{Name: t.Name}
+	if dryRun {
+		return created, true, nil
+	}
+	topic, ok := c.awaitTopic(ctx, t.Name)
+	if ok {
+		created = topic
+	}
+	return created, ok, nil
+}
+
+func createErr(err error, name string) error {
+	msg := fmt.Sprintf("create topic %s", name)
+	e := &Error{Kind: classify(err), Msg: msg, Err: err}
+	return e
+}
+
+// refuseCollision does what Kafka does for names whose dots and underscores make equal metric names: it
+// refuses, also where the broker would not look.
+func (c *Client) refuseCollision(ctx context.Context, name string) error {
+	if !strings.ContainsAny(name, "._") {
+		return nil
+	}
+	names, err := c.TopicNames(ctx)
+	if err != nil {
+		return err
+	}
+	if other, ok := plan.Collision(name, names); ok {
+		return &Error{
+			Kind: Failed, Msg: fmt.Sprintf("create topic %s: it collides with topic %s: '.' and '_' are the same in metric names", name, other),
+			Hint: "use either '.' or '_' in topic names, not both",
+		}
+	}
+	return nil
+}
+
+func createRequest(t plan.NewTopic, dryRun bool, timeout time.Duration) *kmsg.CreateTopicsRequest {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.ValidateOnly = dryRun
+	req.TimeoutMillis = int32(timeout.Milliseconds())
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, t.ReplicationFactor
+	for i, replicas := range t.Assignment {
+		a := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
+		a.Partition, a.Replicas = int32(i), cluster.IDsToInt32(replicas)
+		rt.ReplicaAssignment = append(rt.ReplicaAssignment, a)
+	}
+	if t.Assignment != nil {
+		rt.NumPartitions, rt.ReplicationFactor = -1, -1
+	}
+	names := make([]string, 0, len(t.Configs))
+	for k := range t.Configs {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		rc := kmsg.NewCreateTopicsRequestTopicConfig()
+		v := t.Configs[k]
+		rc.Name, rc.Value = k, &v
+		rt.Configs = append(rt.Configs, rc)
+	}
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+// awaitTopic polls all brokers until each names a leader for every partition of the topic.
+func (c *Client) awaitTopic(ctx context.Context, name string) (model.Topic, bool) {
+	var seen model.Topic
+	ok := c.awaitEverywhere(ctx, name, func(t *model.Topic) bool {
+		if t.Err != "" || len(t.Partitions) == 0 {
+			return false
+		}
+		for i := range t.Partitions {
+			if t.Partitions[i].Leader < 0 {
+				return false
+			}
+		}
+		seen = *t
+		return true
+	})
+	return seen, ok
+}
+
+// awaitEverywhere polls every live broker's metadata of one topic until good holds at each of them.
+func (c *Client) awaitEverywhere(ctx context.Context, name string, good func(*model.Topic) bool) bool {
+	for {
+		if c.holdsEverywhere(ctx, name, good) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+func (c *Client) holdsEverywhere(ctx context.Context, name string, good func(*model.Topic) bool) bool {
+	m, err := c.metadata(ctx, []string{})
+	if err != nil {
+		return false
+	}
+	brokers, _, _, _ := fromMetadata(m)
+	ids := make([]cluster.BrokerID, len(brokers))
+	for i := range brokers {
+		ids[i] = brokers[i].ID
+	}
+	views := make([]*model.Topic, len(ids))
+	c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
+		resp, err := c.askBroker(ctx, id, metadataRequest([]string{name}))
+		if err == nil {
+			if _, topics, _, _ := fromMetadata(resp.(*kmsg.MetadataResponse)); len(topics) == 1 {
+				views[slices.Index(ids, id)] = &topics[0]
+			}
+		}
+		return err
+	})
+	answered := 0
+	for _, v := range views {
+		if v == nil {
+			continue // a broker that died meanwhile is not waited for
+		}
+		answered++
+		if !good(v) {
+			return false
+		}
+	}
+	return answered > 0
+}
+
+// DeleteTopics deletes topics and waits, within the timeout, until no live broker names them any more. The
+// result has an entry for each name: nil, or why it was not deleted.
+func (c *Client) DeleteTopics(ctx context.Context, names []string) (map[string]error, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.TimeoutMillis = int32(c.cfg.Timeout.Milliseconds())
+	req.TopicNames = names
+	for i := range names {
+		t := kmsg.NewDeleteTopicsRequestTopic()
+		t.Topic = &names[i]
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := c.askController(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]error{}
+	for _, t := range resp.(*kmsg.DeleteTopicsResponse).Topics {
+		if t.Topic == nil {
+			continue
+		}
+		if err := brokerErr(t.ErrorCode, t.ErrorMessage); err != nil {
+			out[*t.Topic] = wrap(err, "delete topic %s", *t.Topic)
+			continue
+		}
+		out[*t.Topic] = nil
+		gone := c.awaitEverywhere(ctx, *t.Topic, func(mt *model.Topic) bool {
+			return mt.Err == short(kerr.UnknownTopicOrPartition)
+		})
+		if !gone {
+			out[*t.Topic] = &Error{
+				Kind: Unreachable, Msg: fmt.Sprintf("topic %s is marked for deletion but still there", *t.Topic),
+				Hint: "a deletion waits for every replica: kctl brokers list shows who is down",
+			}
+		}
+	}
+	return out, nil
+}

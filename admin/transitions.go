@@ -1,0 +1,442 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/check"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/zkutil/cluster"
+)
+
+func brokerName(id cluster.BrokerID) string { return "broker " + strconv.Itoa(int(id)) }
+
+// DefaultOlderThan is the age from which an unfinished decision is stuck.
+const DefaultOlderThan = 10 * time.Second
+
+// TransitionOptions says what Transitions looks for.
+type TransitionOptions struct {
+	Targets   []plan.Target // empty: every partition
+	OlderThan time.Duration // 0: DefaultOlderThan
+	All       bool          // finished decisions too
+}
+
+// rounds is how often a decision that seems unfinished is read and asked again at once, so that one which
+// changed between the reading and the asking is not reported.
+const rounds = 2
+
+// Transitions compares each partition's leadership decision with what the brokers named in it answer: the
+// leader is asked to act in the decided epoch, the followers which epoch they are in. With ZooKeeper the
+// decision is the state node and its age is known. Without, it is the newest epoch in any broker's
+// metadata, and an unfinished one is asked about again until it has been seen for OlderThan: the call then
+// takes that long.
+func (c *Client) Transitions(ctx context.Context, opts TransitionOptions) ([]model.Transition, []model.Problem, error) {
+	if opts.OlderThan <= 0 {
+		opts.OlderThan = DefaultOlderThan
+	}
+	if !c.HasZooKeeper() {
+		return c.transitionsByWatching(ctx, opts)
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	d, err := c.readDecisions(ctx, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	todo := d.states
+	done := make([]model.Transition, 0, len(todo))
+	for range rounds {
+		out := c.judge(ctx, d, todo, opts)
+		var again []model.StateNode
+		for i, t := range out {
+			if t.State == model.TransitionDone {
+				done = append(done, t)
+			} else {
+				again = append(again, todo[i])
+			}
+		}
+		if len(again) == 0 {
+			return report(done, opts), d.problems, nil
+		}
+		if todo, err = c.reread(ctx, again); err != nil {
+			return nil, nil, err
+		}
+	}
+	return report(append(done, c.judge(ctx, d, todo, opts)...), opts), d.problems, nil
+}
+
+func report(ts []model.Transition, opts TransitionOptions) []model.Transition {
+	out := ts[:0]
+	for _, t := range ts {
+		if opts.All || t.State != model.TransitionDone {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Transition) int {
+		return cluster.TopicPartition{Topic: a.Topic, Partition: a.Partition}.Compare(cluster.TopicPartition{Topic: b.Topic, Partition: b.Partition})
+	})
+	return out
+}
+
+// decisions is what Transitions judges.
+type decisions struct {
+	states          []model.StateNode
+	alerts          map[cluster.TopicPartition]*model.Alert
+	live            map[cluster.BrokerID]bool
+	controllerEpoch cluster.ControllerEpoch
+	firstSeen       map[cluster.TopicPartition]time.Time // without ZooKeeper
+	problems        []model.Problem
+}
+
+func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*decisions, error) {
+	z, err := c.readZKCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	topics, states, problems, err := c.readZKTopics(ctx, topicsOf(opts.Targets))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkTopics(ctx, &model.Snapshot{Topics: topics}, topicsOf(opts.Targets)); err != nil {
+		return nil, err
+	}
+	alerts, err := c.readAlerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &decisions{
+		alerts: alerts, live: map[cluster.BrokerID]bool{}, controllerEpoch: cluster.ControllerEpoch(z.controller.Epoch),
+		problems: append(z.problems, problems...),
+	}
+	for i := range z.brokers {
+		d.live[z.brokers[i].ID] = true
+	}
+	for i := range states {
+		if plan.Match(opts.Targets, states[i].Topic, states[i].Partition) && states[i].Err == "" {
+			d.states = append(d.states, states[i])
+		}
+	}
+	return d, nil
+}
+
+// reread reads the given state nodes again.
+func (c *Client) reread(ctx context.Context, nodes []model.StateNode) ([]model.StateNode, error) {
+	byTopic := map[string]*model.Topic{}
+	var topics []model.Topic
+	for i := range nodes {
+		n := &nodes[i]
+		if byTopic[n.Topic] == nil {
+			topics = append(topics, model.Topic{Name: n.Topic})
+			byTopic[n.Topic] = &model.Topic{}
+		}
+	}
+	for i := range topics {
+		for j := range nodes {
+			if nodes[j].Topic == topics[i].Name {
+				topics[i].Partitions = append(topics[i].Partitions, model.Partition{
+					Topic: nodes[j].Topic, Partition: nodes[j].Partition, Replicas: nodes[j].Replicas,
+				})
+			}
+		}
+	}
+	fresh, _, err := c.readStates(ctx, topics)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(fresh, func(n model.StateNode) bool { return n.Err != "" }), nil // deleted meanwhile
+}
+
+// judge asks the brokers about every state and returns one transition for each, in the same order.
+func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNode, opts TransitionOptions) []model.Transition {
+	obs := make([]model.Observation, len(states))
+	byLeader := map[cluster.BrokerID][]int{}
+	byFollower := map[cluster.BrokerID][]int{}
+	for i := range states {
+		n := &states[i]
+		obs[i] = model.Observation{State: *n, Age: -1, FollowerEpoch: map[cluster.BrokerID]cluster.LeaderEpoch{}}
+		if !n.Mtime.IsZero() {
+			obs[i].Age = max(0, time.Since(n.Mtime))
+		}
+		if a := d.alerts[cluster.TopicPartition{Topic: n.Topic, Partition: n.Partition}]; a != nil && a.Epoch == n.LeaderEpoch {
+			obs[i].Alert = a
+		}
+		switch {
+		case n.Leader < 0:
+		case !d.live[n.Leader]:
+			obs[i].LeaderAnswer = model.AnswerNotRegistered
+		default:
+			byLeader[n.Leader] = append(byLeader[n.Leader], i)
+		}
+		for _, r := range n.Replicas {
+			if n.Leader >= 0 && r != n.Leader && d.live[r] {
+				byFollower[r] = append(byFollower[r], i)
+			}
+		}
+	}
+	c.askLeaders(ctx, obs, byLeader)
+	c.askFollowers(ctx, obs, byFollower)
+	tc := check.TransitionContext{Live: d.live, ControllerEpoch: d.controllerEpoch, OlderThan: opts.OlderThan}
+	out := make([]model.Transition, len(obs))
+	for i := range obs {
+		if t, ok := d.firstSeen[cluster.TopicPartition{Topic: obs[i].State.Topic, Partition: obs[i].State.Partition}]; ok {
+			obs[i].Age = time.Since(t)
+		}
+		out[i] = check.Transition(obs[i], tc)
+	}
+	return out
+}
+
+func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int) {
+	errs := c.eachBroker(ctx, keys(by), func(ctx context.Context, id cluster.BrokerID) error {
+		parts, epochs := partsOf(obs, by[id])
+		got, err := c.listOffsets(ctx, id, asConsumer, parts, func(p *model.Partition) cluster.LeaderEpoch { return epochs[p.TP()] })
+		if err != nil {
+			return err
+		}
+		for k, i := range by[id] {
+			obs[i].LeaderAnswer, obs[i].Detail = answerOf(got, parts[k].TP())
+		}
+		return nil
+	})
+	for id, idx := range by {
+		for _, i := range idx {
+			if errs[id] != nil {
+				obs[i].LeaderAnswer, obs[i].Detail = model.AnswerUnreachable, short(errs[id])
+			}
+		}
+	}
+}
+
+func (c *Client) askFollowers(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int) {
+	type answer struct {
+		i     int
+		id    cluster.BrokerID
+		epoch cluster.LeaderEpoch
+	}
+	ids := keys(by)
+	answers := make([][]answer, len(ids)) // one slot per broker: no two goroutines share one
+	c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
+		parts, _ := partsOf(obs, by[id])
+		got, err := c.listOffsets(ctx, id, asDebugger, parts, anyEpoch)
+		if err != nil {
+			return err
+		}
+		slot := slices.Index(ids, id)
+		for k, i := range by[id] {
+			if a, ok := got[parts[k].TP()]; ok && a.code == 0 {
+				answers[slot] = append(answers[slot], answer{i, id, a.epoch})
+			}
+		}
+		return nil
+	})
+	for _, as := range answers {
+		for _, a := range as {
+			obs[a.i].FollowerEpoch[a.id] = a.epoch
+		}
+	}
+}
+
+func keys(by map[cluster.BrokerID][]int) []cluster.BrokerID {
+	ids := make([]cluster.BrokerID, 0, len(by))
+	for id := range by {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func partsOf(obs []model.Observation, idx []int) ([]*model.Partition, map[cluster.TopicPartition]cluster.LeaderEpoch) {
+	parts := make([]*model.Partition, len(idx))
+	epochs := make(map[cluster.TopicPartition]cluster.LeaderEpoch, len(idx))
+	for k, i := range idx {
+		parts[k] = &model.Partition{Topic: obs[i].State.Topic, Partition: obs[i].State.Partition}
+		epochs[parts[k].TP()] = obs[i].State.LeaderEpoch
+	}
+	return parts, epochs
+}
+
+// answerOf reads a leader's answer to ListOffsets with the decided epoch. OFFSET_NOT_AVAILABLE and
+// LEADER_NOT_AVAILABLE come from a leader whose high watermark has yet to pass its epoch's start: it leads.
+func answerOf(got map[cluster.TopicPartition]listed, tp cluster.TopicPartition) (model.Answer, string) {
+	a, ok := got[tp]
+	if !ok {
+		return model.AnswerOther, "nothing about this partition"
+	}
+	switch a.code {
+	case 0, kerr.OffsetNotAvailable.Code, kerr.LeaderNotAvailable.Code:
+		return model.AnswerOK, ""
+	case kerr.NotLeaderForPartition.Code, kerr.ReplicaNotAvailable.Code:
+		return model.AnswerNotLeader, ""
+	case kerr.UnknownLeaderEpoch.Code:
+		return model.AnswerBehind, ""
+	case kerr.FencedLeaderEpoch.Code:
+		return model.AnswerAhead, ""
+	case kerr.UnknownTopicOrPartition.Code:
+		return model.AnswerNotHosted, ""
+	case kerr.KafkaStorageError.Code:
+		return model.AnswerStorageError, ""
+	}
+	return model.AnswerOther, short(kerr.ErrorForCode(a.code))
+}
+
+// transitionsByWatching does without ZooKeeper: see Transitions.
+func (c *Client) transitionsByWatching(ctx context.Context, opts TransitionOptions) ([]model.Transition, []model.Problem, error) {
+	firstSeen := map[cluster.TopicPartition]time.Time{}
+	epochs := map[cluster.TopicPartition]cluster.LeaderEpoch{}
+	for {
+		d, err := c.decisionsFromMetadata(ctx, opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range d.states {
+			tp := cluster.TopicPartition{Topic: d.states[i].Topic, Partition: d.states[i].Partition}
+			if e, ok := epochs[tp]; !ok || e != d.states[i].LeaderEpoch {
+				epochs[tp], firstSeen[tp] = d.states[i].LeaderEpoch, time.Now()
+			}
+		}
+		d.firstSeen = firstSeen
+		out := c.judge(ctx, d, d.states, opts)
+		pending := slices.ContainsFunc(out, func(t model.Transition) bool { return t.State == model.TransitionPending })
+		if !pending {
+			for i := range out {
+				if out[i].State == model.TransitionDone {
+					out[i].Age = -1
+				}
+			}
+			return report(out, opts), d.problems, nil
+		}
+		select {
+		case <-ctx.Done():
+			return report(out, opts), d.problems, nil
+		case <-time.After(min(time.Second, max(opts.OlderThan/4, 50*time.Millisecond))):
+		}
+	}
+}
+
+// decisionsFromMetadata takes the newest epoch of each partition in any broker's metadata.
+func (c *Client) decisionsFromMetadata(ctx context.Context, opts TransitionOptions) (*decisions, error) {
+	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: topicsOf(opts.Targets)})
+	if err != nil {
+		return nil, err
+	}
+	d := &decisions{live: check.Live(s), controllerEpoch: -1, problems: s.Problems}
+	var ids []cluster.BrokerID
+	for id := range d.live {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	views := make([][]model.Topic, len(ids))
+	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
+		resp, err := c.askBroker(ctx, id, metadataRequest(topicsOf(opts.Targets)))
+		if err == nil {
+			_, views[slices.Index(ids, id)], _, _ = fromMetadata(resp.(*kmsg.MetadataResponse))
+		}
+		return err
+	})
+	newest := map[cluster.TopicPartition]*model.Partition{}
+	for _, topics := range append(views, s.Topics) {
+		for i := range topics {
+			for j := range topics[i].Partitions {
+				p := &topics[i].Partitions[j]
+				if old := newest[p.TP()]; old == nil || p.LeaderEpoch > old.LeaderEpoch {
+					newest[p.TP()] = p
+				}
+			}
+		}
+	}
+	for _, id := range ids {
+		if errs[id] != nil {
+			d.problems = append(d.problems, model.Problem{Object: brokerName(id), Message: short(errs[id])})
+		}
+	}
+	for _, p := range newest {
+		if plan.Match(opts.Targets, p.Topic, p.Partition) {
+			d.states = append(d.states, stateFromPartition(p))
+		}
+	}
+	return d, nil
+}
+
+// stateFromPartition is a state node as far as Metadata tells it.
+func stateFromPartition(p *model.Partition) model.StateNode {
+	return model.StateNode{
+		Topic: p.Topic, Partition: p.Partition, Replicas: p.Replicas, ZKVersion: -1, Source: p.Source, Err: p.Err,
+		LeaderAndISR: cluster.LeaderAndISR{Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, ISR: p.ISR, ControllerEpoch: -1},
+	}
+}
+
+// LeaderAndISR reads the state nodes of the targets. Without ZooKeeper it returns what Metadata tells, with
+// unknown versions, and a problem that says so.
+func (c *Client) LeaderAndISR(ctx context.Context, targets []plan.Target) ([]model.StateNode, []model.Problem, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	names := topicsOf(targets)
+	if !c.HasZooKeeper() {
+		s, err := c.Snapshot(ctx, SnapshotOptions{Topics: names})
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := missingPartitions(s, targets); err != nil {
+			return nil, nil, err
+		}
+		var out []model.StateNode
+		for i := range s.Topics {
+			for j := range s.Topics[i].Partitions {
+				if p := &s.Topics[i].Partitions[j]; plan.Match(targets, p.Topic, p.Partition) {
+					out = append(out, stateFromPartition(p))
+				}
+			}
+		}
+		return out, s.Problems, nil
+	}
+	if _, err := c.readZKCluster(ctx); err != nil { // says when there is no cluster below this chroot
+		return nil, nil, err
+	}
+	topics, states, problems, err := c.readZKTopics(ctx, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &model.Snapshot{Topics: topics}
+	if err := c.checkTopics(ctx, s, names); err != nil {
+		return nil, nil, err
+	}
+	if err := missingPartitions(s, targets); err != nil {
+		return nil, nil, err
+	}
+	return slices.DeleteFunc(states, func(n model.StateNode) bool {
+		return !plan.Match(targets, n.Topic, n.Partition)
+	}), problems, nil
+}
+
+// Health reads what a health check needs and judges it.
+func (c *Client) Health(ctx context.Context, olderThan time.Duration) ([]model.Finding, *model.Snapshot, error) {
+	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	in := check.Input{Snapshot: s, SeenController: c.ControllersSeen(ctx, s)}
+	if c.HasZooKeeper() {
+		ts, _, err := c.Transitions(ctx, TransitionOptions{OlderThan: olderThan})
+		if err != nil {
+			s.Problems = append(s.Problems, model.Problem{Object: "transitions", Message: err.Error()})
+		}
+		in.Transitions = ts
+	}
+	return check.Health(in), s, nil
+}
+
+// ErrNoBroker makes the error for a broker id that nobody knows.
+func ErrNoBroker(id int32, s *model.Snapshot) error {
+	var have []cluster.BrokerID
+	for i := range s.Brokers {
+		have = append(have, s.Brokers[i].ID)
+	}
+	return &Error{Kind: NotFound, Msg: fmt.Sprintf("broker %d does not exist: there are %s", id, check.IDList(have))}
+}
