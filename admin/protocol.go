@@ -156,7 +156,7 @@ func (c *Client) supports(ctx context.Context, key int16) (bool, error) {
 	keys := c.keys
 	c.mu.Unlock()
 	if keys == nil {
-		resp, err := c.askAny(ctx, func() kmsg.Request { return kmsg.NewPtrApiVersionsRequest() })
+		resp, err := c.askAny(ctx, func() kmsg.Request { return apiVersionsRequest() })
 		if err != nil {
 			return false, err
 		}
@@ -272,9 +272,16 @@ func (c *Client) listOffsets(ctx context.Context, id cluster.BrokerID, replica i
 	return out, nil
 }
 
+// apiVersionsRequest names the client: from version 3 an empty name is refused (KIP-511).
+func apiVersionsRequest() *kmsg.ApiVersionsRequest {
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "kctl", "1"
+	return req
+}
+
 // probe asks a broker for its API versions: the cheapest proof that it serves.
 func (c *Client) probe(ctx context.Context, id cluster.BrokerID) error {
-	resp, err := c.askBroker(ctx, id, kmsg.NewPtrApiVersionsRequest())
+	resp, err := c.askBroker(ctx, id, apiVersionsRequest())
 	if err != nil {
 		return err
 	}
