@@ -7,13 +7,14 @@ import (
 
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
+	"kctl/zkutil/znode"
 )
 
 // Effect is one output of Step. Effects of one Step are carried out in their order.
 type Effect interface{ effect() }
 
-// ZK asks for Requests to be run pipelined, in order, in the named session. At most one ZK effect is
-// unanswered at a time. The answer is ZKDone with the same ID; an unknown outcome is a response with
+// ZK asks for Requests to be run pipelined, in order, in the named session; the requests of one ZK effect
+// go out before those of the next. The answer is ZKDone with the same ID; an unknown outcome is a response with
 // zkop.ErrOutcomeUnknown, never a retry by the runner.
 type ZK struct {
 	ID       uint64
@@ -75,28 +76,11 @@ const (
 
 // RaiseAlert says that a decision was not confirmed in time (V3 discussion 6g). The matching znode is
 // written by a ZK effect of the core itself.
-type RaiseAlert struct{ Alert Alert }
+type RaiseAlert struct{ Alert znode.LeadershipAlert }
 
-// ClearAlert says that the alert of a partition is over: confirmed, superseded and confirmed, or deleted.
+// ClearAlert says that the alert of a partition is over: the transition (or the one that replaced it)
+// completed, or the topic is gone.
 type ClearAlert struct{ Partition cluster.TopicPartition }
-
-// Alert describes a leadership transition that is stuck.
-type Alert struct {
-	Partition       cluster.TopicPartition
-	Decision        cluster.LeaderAndISR
-	DecidedAt       time.Time
-	ControllerEpoch cluster.ControllerEpoch
-	// Waiting lists the replicas that did not confirm, with what each last said.
-	Waiting []Waiting
-}
-
-// Waiting is one replica that has not confirmed a decision. ErrorCode is Kafka's code of its last negative
-// answer, 0 when it gave none; Error is the last transport error, if any.
-type Waiting struct {
-	Broker    cluster.BrokerID
-	ErrorCode int16
-	Error     string
-}
 
 // Reply answers the request event with the same RequestID. Response has the request's version set.
 type Reply struct {
@@ -153,6 +137,7 @@ const (
 	NoteRequestRefused  NoteKind = "broker refused a control request"
 	NoteFailover        NoteKind = "controller loaded the cluster"
 	NoteRebalance       NoteKind = "preferred leader rebalance"
+	NoteElectionFailed  NoteKind = "controller election failed"
 )
 
 func (ZK) effect()          {}

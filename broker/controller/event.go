@@ -13,12 +13,13 @@ import (
 type Event interface{ at() time.Time }
 
 // SessionStarted says that this broker is registered in a new ZooKeeper session and may stand for
-// election in it. Seed is fresh randomness: it makes the election's timestamp unique and the ids of topics
-// that have none.
+// election in it. Seed is fresh randomness, for the ids of topics that have none.
 type SessionStarted struct {
 	At      time.Time
 	Session uint64 // zkutil.Session.Epoch; never 0
-	Seed    [16]byte
+	// SessionID is ZooKeeper's own id: by it the core recognises its own ephemeral node after a lost reply.
+	SessionID int64
+	Seed      [16]byte
 }
 
 // SessionEnded says that the session can no longer be trusted (expired, presumed lost, closing). An active
