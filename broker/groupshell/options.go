@@ -25,10 +25,10 @@ type Log interface {
 	// Range returns the log start offset and the log end offset of a led partition.
 	Range(partition int32) (start, end int64, err error)
 
-	// Read fills buf with whole batches from the one that holds offset on, at most up to the log end, and
-	// returns the bytes used. When the first batch alone is larger than buf it returns 0 and the size
-	// needed in need.
-	Read(ctx context.Context, partition int32, offset int64, buf []byte) (n, need int, err error)
+	// Read returns batches from the one that holds offset on, about bytesMax of them, though never less than
+	// one whole batch; a last batch that is cut off is ignored. The bytes are valid until the next Read of
+	// the partition.
+	Read(ctx context.Context, partition int32, offset int64, bytesMax int) ([]byte, error)
 }
 
 // Node is a broker's address for clients.

@@ -26,6 +26,8 @@ const (
 	KeyCount           = "count"
 	KeyGroup           = "group"
 	KeyMember          = "member"
+	KeyGeneration      = "generation"
+	KeyOffsets         = "offsets"
 	KeySession         = "session"
 	KeyState           = "state"
 	KeyLogDir          = "log_dir"
