@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/broker/config"
+	"kctl/broker/topicadmin"
+)
+
+// DescribeConfigs tells the configurations of topics and of this broker.
+//
+//	v1      sources and synonyms (KIP-226); v3 types and documentation (KIP-569)
+var describeConfigsAPI = definition{key: 32, min: 0, max: 4, handle: (*Service).describeConfigs}
+
+func (s *Service) describeConfigs(ctx context.Context, c *call) kmsg.Response {
+	req := c.body.(*kmsg.DescribeConfigsRequest)
+	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	for i := range req.Resources {
+		r := &req.Resources[i]
+		out := kmsg.NewDescribeConfigsResponseResource()
+		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
+		out.Configs = []kmsg.DescribeConfigsResponseResourceConfig{}
+		entries, err := s.describeResource(ctx, r)
+		out.ErrorCode, out.ErrorMessage = s.codeOf(err)
+		for j := range entries {
+			if r.ConfigNames == nil || slices.Contains(r.ConfigNames, entries[j].Name) {
+				out.Configs = append(out.Configs, describeEntry(&entries[j], req))
+			}
+		}
+		resp.Resources = append(resp.Resources, out)
+	}
+	return resp
+}
+
+func (s *Service) describeResource(ctx context.Context, r *kmsg.DescribeConfigsRequestResource) ([]config.Entry, error) {
+	switch r.ResourceType {
+	case kmsg.ConfigResourceTypeTopic:
+		if err := topicadmin.ValidateName(r.ResourceName); err != nil {
+			return nil, err
+		}
+		if _, ok := s.Metadata.Snapshot().Topic(r.ResourceName); !ok {
+			return nil, kerr.UnknownTopicOrPartition
+		}
+		return s.Dynamic.DescribeTopic(ctx, r.ResourceName)
+	case kmsg.ConfigResourceTypeBroker:
+		switch r.ResourceName {
+		case "":
+			return s.Dynamic.DescribeBrokerDefault(), nil
+		case config.BrokerEntity(s.BrokerID):
+			return s.Dynamic.DescribeBroker(), nil
+		}
+		return nil, topicadmin.Refuse(kerr.InvalidRequest, "Unexpected broker id, expected "+config.BrokerEntity(s.BrokerID)+" or empty string, but received "+r.ResourceName)
+	}
+	return nil, topicadmin.Refuse(kerr.InvalidRequest, "Unsupported resource type: "+r.ResourceType.String())
+}
+
+func describeEntry(e *config.Entry, req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {
+	out := kmsg.NewDescribeConfigsResponseResourceConfig()
+	out.Name, out.Value = e.Name, e.Value
+	out.ReadOnly, out.IsSensitive = e.ReadOnly, e.Sensitive
+	out.IsDefault = e.Source == config.Default
+	out.Source, out.ConfigType = kmsg.ConfigSource(e.Source), kmsg.ConfigType(e.Type)
+	out.ConfigSynonyms = []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym{}
+	if req.IncludeSynonyms {
+		for _, syn := range e.Synonyms {
+			k := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
+			k.Name, k.Value, k.Source = syn.Name, syn.Value, kmsg.ConfigSource(syn.Source)
+			out.ConfigSynonyms = append(out.ConfigSynonyms, k)
+		}
+	}
+	if req.IncludeDocumentation {
+		out.Documentation = &e.Doc
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+package kbrokercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"kctl/broker"
+	"kctl/broker/config"
+	"kctl/zkutil/zkserver"
+)
+
+// devOptions are the flags of dev.
+type devOptions struct {
+	brokers       int
+	dataDir       string
+	port          int
+	zookeeperPort int
+	metricsPort   int
+	sets          []string
+}
+
+func (a *app) devCmd() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a whole cluster in one process",
+		Long: `Run the embedded ZooKeeper and brokers 1..N in one process, on 127.0.0.1. Prints ready when every broker is
+registered and serves metadata. Without --data-dir the data goes to a temporary folder, removed at the end.`,
+		Example: `  kbroker dev
+  kbroker dev --brokers 1 --port 9092 --data-dir ./data --set num.partitions=8`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := a.logger()
+			if err != nil {
+				return err
+			}
+			return a.runDev(cmd.Context(), o, log)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.brokers, "brokers", 3, "number of brokers")
+	f.StringVar(&o.dataDir, "data-dir", "", "folder of all data; empty: a temporary one")
+	f.IntVar(&o.port, "port", 9092, "port of broker 1; the others follow; 0: free ports")
+	f.IntVar(&o.zookeeperPort, "zookeeper-port", 2181, "port of the embedded ZooKeeper; 0: a free port")
+	f.IntVar(&o.metricsPort, "metrics-port", 9644, "metrics port of broker 1; the others follow; 0: none")
+	f.StringArrayVar(&o.sets, "set", nil, "configuration of every broker as key=value; may be repeated")
+	return cmd
+}
+
+func (o devOptions) check() error {
+	last := o.brokers - 1
+	switch {
+	case o.brokers < 1 || o.brokers > 100:
+		return fmt.Errorf("invalid --brokers %d: must be from 1 to 100", o.brokers)
+	case o.port < 0 || o.port+last > 65535:
+		return fmt.Errorf("invalid --port %d: must be from 0 to %d", o.port, 65535-last)
+	case o.metricsPort < 0 || o.metricsPort+last > 65535:
+		return fmt.Errorf("invalid --metrics-port %d: must be from 0 to %d", o.metricsPort, 65535-last)
+	case o.zookeeperPort < 0 || o.zookeeperPort > 65535:
+		return fmt.Errorf("invalid --zookeeper-port %d: must be from 0 to 65535", o.zookeeperPort)
+	}
+	return nil
+}
+
+// devTick is short: brokers and server share a process, so nothing but a crash of both ends a session.
+const devTick = 500 * time.Millisecond
+
+// runDev starts ZooKeeper, then the brokers, prints ready, and stops them in the opposite order.
+func (a *app) runDev(ctx context.Context, o devOptions, log *slog.Logger) (err error) {
+	if err := o.check(); err != nil {
+		return usageError{err}
+	}
+	fsync := o.dataDir != ""
+	if o.dataDir == "" {
+		if o.dataDir, err = os.MkdirTemp("", "kbroker-dev-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.dataDir)) }()
+	}
+	// The configuration is checked before anything listens; the address of ZooKeeper is filled in afterwards.
+	if _, err := o.brokerConfigs("127.0.0.1:2181", log); err != nil {
+		return usageError{err}
+	}
+	zk, err := zkserver.Start(context.WithoutCancel(ctx), zkserver.Config{
+		Addr: "127.0.0.1:" + strconv.Itoa(o.zookeeperPort), DataDir: filepath.Join(o.dataDir, "zookeeper"), Fsync: fsync, TickTime: devTick,
+		MaxSessionTimeout: time.Minute, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, zk.Close()) }()
+	configs, err := o.brokerConfigs(zk.Addr(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return a.runAll(ctx, configs, log, zk)
+}
+
+// brokerConfigs makes the configuration of brokers 1..N.
+func (o devOptions) brokerConfigs(zookeeper string, log *slog.Logger) ([]*config.Broker, error) {
+	out := make([]*config.Broker, 0, o.brokers)
+	for i := range o.brokers {
+		id := strconv.Itoa(i + 1)
+		port, metrics := 0, ""
+		if o.port != 0 {
+			port = o.port + i
+		}
+		if o.metricsPort != 0 {
+			metrics = "127.0.0.1:" + strconv.Itoa(o.metricsPort+i)
+		}
+		replicas := strconv.Itoa(min(3, o.brokers))
+		sets := []string{
+			"broker.id=" + id,
+			"listeners=PLAINTEXT://127.0.0.1:" + strconv.Itoa(port),
+			"log.dirs=" + filepath.Join(o.dataDir, "broker-"+id),
+			"zookeeper.connect=" + zookeeper,
+			"offsets.topic.replication.factor=" + replicas,
+			"default.replication.factor=" + replicas,
+			"group.initial.rebalance.delay.ms=0",
+			"metrics.listener=" + metrics,
+		}
+		b, err := loadConfig(nil, append(sets, o.sets...), log)
+		if err != nil {
+			return nil, err
+		}
+		log = slog.New(slog.DiscardHandler) // one set of warnings is enough
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// runAll runs the brokers until ctx ends or one of them fails.
+func (a *app) runAll(ctx context.Context, configs []*config.Broker, log *slog.Logger, zk *zkserver.Server) error {
+	g, gctx := errgroup.WithContext(ctx)
+	brokers := make([]*broker.Broker, len(configs))
+	for i, c := range configs {
+		b := broker.New(c, broker.Options{Logger: log})
+		brokers[i] = b
+		g.Go(func() error {
+			if err := b.Run(gctx); err != nil {
+				return fmt.Errorf("broker %d: %w", b.ID(), err)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		select {
+		case <-gctx.Done():
+			return nil
+		case <-zk.Done():
+			return fmt.Errorf("embedded ZooKeeper stopped: %w", zk.Err())
+		}
+	})
+	g.Go(func() error {
+		for _, b := range brokers {
+			if err := broker.AwaitMembers(gctx, b, len(brokers)); err != nil {
+				return nil // the brokers tell why
+			}
+		}
+		fmt.Fprintln(a.stdout, "ready")
+		return nil
+	})
+	return g.Wait()
+}
