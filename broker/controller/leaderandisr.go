@@ -45,7 +45,6 @@ func (c *Controller) sendLeaderAndISR(b *broker) {
 	if !b.contacted && c.isFull(b, in) {
 		req.Type = requestFull
 	}
-	b.contacted = true
 	req.LiveLeaders = c.liveLeaders(leaders)
 	c.send(b, in, req)
 }

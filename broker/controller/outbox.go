@@ -41,7 +41,7 @@ type broker struct {
 	later     map[*partition]struct{} // LeaderAndISR that was refused, to be sent again after a wait
 	stop      map[*partition]bool     // StopReplica to send; true: delete
 	meta      metadataCursor
-	contacted bool // this incarnation has been sent a LeaderAndISR by us
+	contacted bool // this incarnation has accepted a LeaderAndISR of ours
 
 	inflight *inflight
 	held     bool // waiting for TimerResend
@@ -203,6 +203,7 @@ func (c *Controller) answeredOK(b *broker, in *inflight, resp kmsg.Response) {
 	switch resp := resp.(type) {
 	case *kmsg.LeaderAndISRResponse:
 		if in.kind == kindLeaderAndISR && c.accepted(b, in, resp.ErrorCode) {
+			b.contacted = true
 			c.leaderAndISRAnswered(b, in, resp)
 		}
 	case *kmsg.UpdateMetadataResponse:
