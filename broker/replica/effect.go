@@ -142,6 +142,7 @@ const (
 	Joined   ISRReason = iota + 1 // caught up
 	Lagged                        // behind for longer than replica.lag.time.max.ms
 	LostData                      // an ISR member fetched below the high watermark: its log was lost
+	Told                          // by the controller, at the same leader epoch
 )
 
 // CutReason says why a follower cut its log.
@@ -176,3 +177,13 @@ func (ISRChanged) effect()              {}
 func (ISRChangeBlocked) effect()        {}
 func (Deposed) effect()                 {}
 func (LogCut) effect()                  {}
+
+// String says why in a few words.
+func (r ISRReason) String() string {
+	return [...]string{"none", "caught up", "lagging", "lost its data", "told by the controller"}[r]
+}
+
+// String says why in a few words.
+func (r CutReason) String() string {
+	return [...]string{"none", "diverged from leader", "below leader's log start", "no epochs known"}[r]
+}

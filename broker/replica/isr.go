@@ -175,7 +175,9 @@ func (p *Partition) commit(at time.Time, isr []cluster.BrokerID, version cluster
 	from := p.isr
 	p.isr, p.zkVersion, p.pending = isr, version, nil
 	out = append(out, ISRChanged{From: from, To: isr, LeaderEpoch: p.epoch, ZKVersion: version, Reason: reason})
-	out = append(out, NotifyISRChange{})
+	if reason != Told {
+		out = append(out, NotifyISRChange{})
+	}
 	out = p.advanceHighWatermark(at, out)
 	if len(isr) < p.effectiveMin() && len(from) >= p.effectiveMin() {
 		// They are in the log and may yet commit, but not while the ISR is this small.
@@ -186,16 +188,19 @@ func (p *Partition) commit(at time.Time, isr []cluster.BrokerID, version cluster
 
 // adopt takes the ISR of a newer version of the state znode at the same leader epoch, from the controller.
 func (p *Partition) adopt(at time.Time, isr []cluster.BrokerID, version cluster.ZKVersion, out []Effect) []Effect {
-	if p.role != Leader {
+	switch {
+	case p.role != Leader:
 		p.isr, p.zkVersion = isr, version
 		return out
-	}
-	reason := Joined
-	if p.pending != nil {
-		reason = p.pending.reason
-	}
-	if !slices.Equal(isr, p.isr) {
-		return p.commit(at, isr, version, reason, out)
+	case p.pending != nil && slices.Equal(isr, p.pending.isr):
+		return p.commit(at, isr, version, p.pending.reason, out) // our own write, heard of by another way
+	case !slices.Equal(isr, p.isr):
+		for i := range p.followers {
+			if f := &p.followers[i]; slices.Contains(isr, f.id) && !slices.Contains(p.isr, f.id) {
+				f.caughtUpAt = later(f.caughtUpAt, at)
+			}
+		}
+		return p.commit(at, isr, version, Told, out)
 	}
 	p.pending, p.zkVersion = nil, version
 	out = p.advanceHighWatermark(at, out)
