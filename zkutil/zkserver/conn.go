@@ -193,6 +193,7 @@ func (c *conn) handshake(br *bufio.Reader) error {
 	select {
 	case ok := <-c.ready:
 		if !ok {
+			c.awaitClosed() // the client must read the verdict: without it, it would try again for ever
 			return errors.New("session is unknown or expired")
 		}
 		return nil
@@ -240,7 +241,6 @@ func (c *conn) addAuth(r *request, body []byte) error {
 	d := jute.NewDecoder(body)
 	d.Int() // type
 	scheme, credential := d.String(), d.String()
-	r.xid = xidAuth
 	ok := d.Err() == nil && len(c.auth) < identitiesMax
 	switch {
 	case !ok:
@@ -375,6 +375,15 @@ func (c *conn) drain() {
 func (c *conn) awaitDrain() {
 	c.mu.Lock()
 	for len(c.out) > outPauseBytes && c.writing && !c.closed {
+		c.drained.Wait()
+	}
+	c.mu.Unlock()
+}
+
+// awaitClosed waits until the connection that finish was called for has been written out and closed.
+func (c *conn) awaitClosed() {
+	c.mu.Lock()
+	for !c.closed {
 		c.drained.Wait()
 	}
 	c.mu.Unlock()
