@@ -59,7 +59,7 @@ func runRounds(t *testing.T, zookeeper string) {
 		}
 	}()
 	r.createTopic()
-	r.client, err = harness.NewProducer(r.cluster.Bootstrap())
+	r.client, err = harness.NewProducer(r.cluster.Bootstrap(), kgo.ProducerBatchMaxBytes(2048))
 	must(t, err)
 	defer r.client.Close()
 	for n := range *rounds {
