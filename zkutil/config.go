@@ -1,6 +1,7 @@
 package zkutil
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -15,6 +16,9 @@ type Config struct {
 	// CreateChroot makes the chroot's nodes when they are missing, as a broker does. When false (a tool
 	// that only looks) a missing chroot is ErrNoChroot: it never shows an empty cluster.
 	CreateChroot bool
+	// KeepTrying makes Connect go on until its context ends when no server can be reached, as a broker
+	// does. When false, it fails as soon as every server has been tried once.
+	KeepTrying bool
 	// SessionTimeout is what is asked of the server, which may change it; 18 s by default, as in Kafka.
 	SessionTimeout time.Duration
 	// ConnectTimeout bounds the dial, TLS and session handshake with one server; 5 s by default.
@@ -42,7 +46,7 @@ type Auth struct {
 
 // Dialer opens TCP connections; net.Dialer is one.
 type Dialer interface {
-	Dial(network, address string) (net.Conn, error)
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (c Config) withDefaults() Config {
@@ -53,7 +57,7 @@ func (c Config) withDefaults() Config {
 		c.ConnectTimeout = 5 * time.Second
 	}
 	if c.Dialer == nil {
-		c.Dialer = &net.Dialer{Timeout: c.ConnectTimeout}
+		c.Dialer = &net.Dialer{}
 	}
 	if c.MaxRequestBytes <= 0 {
 		c.MaxRequestBytes = 0xfffff

@@ -1,0 +1,373 @@
+package zkutil
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Operation codes of the protocol, as far as wireConn looks at them.
+const (
+	opExists       int32 = 3
+	opGetData      int32 = 4
+	opSetData      int32 = 5
+	opCreate       int32 = 1
+	opPing         int32 = 11
+	opSync         int32 = 9
+	opGetChildren2 int32 = 12
+	opMulti        int32 = 14
+	opSetAuth      int32 = 100
+	opSetWatches   int32 = 101
+	opClose        int32 = -11
+)
+
+const (
+	xidWatchEvent   int32 = -1
+	handshakeMaxLen       = 4096
+	replyHeaderLen        = 16
+	codeMarshalling int32 = -5
+)
+
+// errStale answers a request that go-zk had queued on one connection and took up again on the next: it was
+// never sent, and its place in the order is gone.
+var errStale = errors.New("zookeeper: request belongs to an earlier connection")
+
+// gate lets the requests of the current turn pass to the wire and counts them. See pipeline.go.
+type gate struct {
+	generation atomic.Uint64 // connection on which requests may be sent
+	issued     atomic.Uint64
+	wake       chan struct{} // capacity 1: issued has grown
+}
+
+func (g *gate) pass(generation uint64) bool {
+	if g.generation.Load() != generation {
+		return false
+	}
+	g.issued.Add(1)
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// wireConn stands between go-zk and the socket. It sees every packet as a whole, and with that it bounds the
+// handshake in time and size, refuses requests of an earlier connection, checks each reply's lengths before
+// go-zk allocates by them, and knows when the server was last certainly alive.
+//
+// go-zk writes each packet with one Write, from one goroutine at a time, and reads from another.
+type wireConn struct {
+	net.Conn
+	generation uint64
+	gate       *gate
+	// handshake bounds the time from now to the session's opening.
+	handshake time.Duration
+	maxReply  int
+	// onSession is called with the negotiated timeout and id when the server has answered the handshake.
+	onSession func(w *wireConn, timeout time.Duration, id int64)
+	// onContact is called with the send time of the oldest unanswered request when a reply has come.
+	onContact func(time.Time)
+
+	in      *bufio.Reader
+	buf     []byte // rest of the frame that go-zk is reading
+	frame   []byte // backing of buf, reused
+	opened  atomic.Bool
+	failure atomic.Pointer[error] // why the handshake failed
+
+	mu      sync.Mutex // guards sent; taken last
+	sent    []sentRequest
+	began   time.Time
+	waiting int // index of the oldest unanswered entry of sent
+}
+
+type sentRequest struct {
+	xid, op int32
+	at      time.Time
+}
+
+func (w *wireConn) fail(err error) error {
+	if !w.opened.Load() {
+		w.failure.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+// Write sends one packet: length, xid and operation, body; the first packet is the session request.
+func (w *wireConn) Write(p []byte) (int, error) {
+	now := time.Now()
+	if !w.opened.Load() {
+		w.began = now
+	} else if len(p) >= 12 {
+		xid, op := int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
+		switch op {
+		case opPing, opSetAuth, opSetWatches, opClose:
+		default:
+			if !w.gate.pass(w.generation) {
+				return 0, errStale
+			}
+		}
+		w.mu.Lock()
+		w.sent = append(w.sent, sentRequest{xid, op, now})
+		w.mu.Unlock()
+	}
+	n, err := w.Conn.Write(p)
+	if err != nil {
+		return n, w.fail(fmt.Errorf("write to %s: %w", w.RemoteAddr(), err))
+	}
+	return n, nil
+}
+
+// Read hands go-zk the bytes of whole, checked frames.
+func (w *wireConn) Read(p []byte) (int, error) {
+	if len(w.buf) == 0 {
+		if err := w.nextFrame(); err != nil {
+			return 0, w.fail(err)
+		}
+	}
+	n := copy(p, w.buf)
+	w.buf = w.buf[n:]
+	return n, nil
+}
+
+func (w *wireConn) nextFrame() error {
+	var head [4]byte
+	if _, err := io.ReadFull(w.in, head[:]); err != nil {
+		return w.readError(err)
+	}
+	size := int(int32(binary.BigEndian.Uint32(head[:])))
+	if !w.opened.Load() {
+		return w.sessionFrame(head, size)
+	}
+	if size < replyHeaderLen {
+		return fmt.Errorf("%w: %s sent a reply of %d bytes", ErrNotZooKeeper, w.RemoteAddr(), size)
+	}
+	if size > w.maxReply {
+		return w.skipFrame(size)
+	}
+	w.grow(4 + size)
+	copy(w.frame, head[:])
+	if _, err := io.ReadFull(w.in, w.frame[4:]); err != nil {
+		return w.readError(err)
+	}
+	w.buf = w.frame
+	return w.reply(w.frame[4:])
+}
+
+func (w *wireConn) grow(n int) {
+	if cap(w.frame) < n || cap(w.frame) > 1<<20 && n < 1<<16 {
+		w.frame = make([]byte, max(n, 4096))
+	}
+	w.frame = w.frame[:n]
+}
+
+// sessionFrame reads the answer to the session request: version, timeout, id, password.
+func (w *wireConn) sessionFrame(head [4]byte, size int) error {
+	if size < 36 || size > handshakeMaxLen {
+		return fmt.Errorf("%w: %s answered the session request with %s", ErrNotZooKeeper, w.RemoteAddr(),
+			strconv.QuoteToASCII(string(head[:])))
+	}
+	w.grow(4 + size)
+	copy(w.frame, head[:])
+	if _, err := io.ReadFull(w.in, w.frame[4:]); err != nil {
+		return w.readError(err)
+	}
+	body := w.frame[4:]
+	if n := int(int32(binary.BigEndian.Uint32(body[16:]))); n < 0 || 20+n > len(body) {
+		return fmt.Errorf("%w: %s sent a password of %d bytes", ErrNotZooKeeper, w.RemoteAddr(), n)
+	}
+	timeout := time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
+	id := int64(binary.BigEndian.Uint64(body[8:]))
+	if id != 0 && timeout < 0 {
+		return fmt.Errorf("%w: %s granted a session of %s", ErrNotZooKeeper, w.RemoteAddr(), timeout)
+	}
+	w.buf = w.frame
+	w.opened.Store(true)
+	if id != 0 {
+		w.onSession(w, timeout, id)
+		w.onContact(w.began)
+	}
+	return nil
+}
+
+func (w *wireConn) readError(err error) error {
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout() && !w.opened.Load():
+		return fmt.Errorf("%s accepted the connection but did not answer the session request within %s: %w",
+			w.RemoteAddr(), w.handshake, err)
+	case !w.opened.Load():
+		return fmt.Errorf("%s closed the connection during the session handshake: %w", w.RemoteAddr(), err)
+	}
+	return err
+}
+
+// reply matches a reply to its request and checks its lengths.
+func (w *wireConn) reply(body []byte) error {
+	xid := int32(binary.BigEndian.Uint32(body))
+	if xid == xidWatchEvent {
+		return w.check(checkWatchEvent(body[replyHeaderLen:]))
+	}
+	op, ok := w.answered(xid)
+	if code := int32(binary.BigEndian.Uint32(body[12:])); !ok || code != 0 {
+		return nil
+	}
+	return w.check(checkReply(op, body[replyHeaderLen:]))
+}
+
+func (w *wireConn) check(ok bool) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%w: %s sent a reply whose lengths do not add up", ErrNotZooKeeper, w.RemoteAddr())
+}
+
+// answered takes the request of a reply from the list of those sent. Replies come in the order of requests.
+func (w *wireConn) answered(xid int32) (op int32, ok bool) {
+	w.mu.Lock()
+	var at time.Time
+	for i := w.waiting; i < len(w.sent); i++ {
+		if w.sent[i].xid != xid {
+			continue
+		}
+		op, ok, at = w.sent[i].op, true, w.sent[w.waiting].at
+		w.sent[i] = w.sent[w.waiting]
+		w.waiting++
+		break
+	}
+	if w.waiting == len(w.sent) {
+		w.sent, w.waiting = w.sent[:0], 0
+	} else if w.waiting > 1024 {
+		w.sent = w.sent[:copy(w.sent, w.sent[w.waiting:])]
+		w.waiting = 0
+	}
+	w.mu.Unlock()
+	if ok {
+		w.onContact(at)
+	}
+	return op, ok
+}
+
+// skipFrame drops a reply that is larger than allowed and gives go-zk an error reply in its place, so that
+// only this request fails and not the connection.
+func (w *wireConn) skipFrame(size int) error {
+	w.grow(4 + replyHeaderLen)
+	if _, err := io.ReadFull(w.in, w.frame[4:]); err != nil {
+		return w.readError(err)
+	}
+	if _, err := io.CopyN(io.Discard, w.in, int64(size-replyHeaderLen)); err != nil {
+		return w.readError(err)
+	}
+	binary.BigEndian.PutUint32(w.frame, replyHeaderLen)
+	code := codeMarshalling
+	binary.BigEndian.PutUint32(w.frame[16:], uint32(code))
+	w.buf = w.frame
+	return w.reply(w.frame[4:])
+}
+
+// SetReadDeadline and SetWriteDeadline bound the handshake by our own limit: go-zk would wait for ten times
+// the read timeout for a server that has accepted the connection and stands still.
+func (w *wireConn) SetReadDeadline(t time.Time) error { return w.Conn.SetReadDeadline(w.bound(t)) }
+
+// SetWriteDeadline see SetReadDeadline.
+func (w *wireConn) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(w.bound(t)) }
+
+func (w *wireConn) bound(t time.Time) time.Time {
+	if w.opened.Load() {
+		return t
+	}
+	if limit := time.Now().Add(w.handshake); t.IsZero() || t.After(limit) {
+		return limit
+	}
+	return t
+}
+
+const statLen = 68
+
+// checkReply walks the body of a successful reply and says whether its lengths fit.
+func checkReply(op int32, b []byte) bool {
+	switch op {
+	case opGetData:
+		rest, ok := skipBytes(b)
+		return ok && len(rest) >= statLen
+	case opExists, opSetData:
+		return len(b) >= statLen
+	case opCreate, opSync:
+		_, ok := skipBytes(b)
+		return ok
+	case opGetChildren2:
+		return checkChildren(b)
+	case opMulti:
+		return checkMulti(b)
+	}
+	return true
+}
+
+func checkChildren(b []byte) bool {
+	if len(b) < 4 {
+		return false
+	}
+	count := int(int32(binary.BigEndian.Uint32(b)))
+	b = b[4:]
+	if count < 0 || count > len(b)/4 {
+		return false
+	}
+	ok := true
+	for range count {
+		if b, ok = skipBytes(b); !ok {
+			return false
+		}
+	}
+	return len(b) >= statLen
+}
+
+func checkMulti(b []byte) bool {
+	for len(b) >= 9 {
+		kind, done := int32(binary.BigEndian.Uint32(b)), b[4] != 0
+		b = b[9:]
+		if done {
+			return true
+		}
+		ok := true
+		switch kind {
+		case -1:
+			ok = len(b) >= 4
+			b = b[min(4, len(b)):]
+		case opCreate:
+			b, ok = skipBytes(b)
+		case opSetData:
+			ok = len(b) >= statLen
+			b = b[min(statLen, len(b)):]
+		}
+		if !ok {
+			return false
+		}
+	}
+	return false
+}
+
+func checkWatchEvent(b []byte) bool {
+	if len(b) < 8 {
+		return false
+	}
+	_, ok := skipBytes(b[8:])
+	return ok
+}
+
+// skipBytes steps over a string or buffer: length, then bytes; length -1 is null.
+func skipBytes(b []byte) (rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, false
+	}
+	n := int(int32(binary.BigEndian.Uint32(b)))
+	if n < -1 || n > len(b)-4 {
+		return nil, false
+	}
+	return b[4+max(n, 0):], true
+}
