@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -92,6 +93,12 @@ func objectSchema(t reflect.Type) map[string]any {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			inner := objectSchema(f.Type)
+			maps.Copy(props, inner["properties"].(map[string]any))
+			required = append(required, inner["required"].([]string)...)
+			continue
+		}
 		if name == "" || name == "-" {
 			continue
 		}

@@ -302,3 +302,65 @@ func Topics(s *model.Snapshot) []Topic {
 	}
 	return out
 }
+
+// ClusterDetail is Cluster with its brokers, as programs read it.
+type ClusterDetail struct {
+	Cluster
+	BrokerList []Broker `json:"brokerList"`
+}
+
+// ClusterDetailKind describes ClusterDetail.
+var ClusterDetailKind = Kind[ClusterDetail]{Name: "Cluster", Title: "cluster", ID: func(c ClusterDetail) string { return c.ClusterID }}
+
+// OfClusterDetail sums up a snapshot with its brokers.
+func OfClusterDetail(s *model.Snapshot) ClusterDetail {
+	return ClusterDetail{OfCluster(s), Brokers(s)}
+}
+
+// BrokerDetail is Broker with its listeners.
+type BrokerDetail struct {
+	Broker
+	Listeners []Listener `json:"listeners" doc:"all endpoints; empty without ZooKeeper"`
+}
+
+// Listener is one endpoint of a broker.
+type Listener struct {
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"`
+	Host     string `json:"host"`
+	Port     int32  `json:"port"`
+}
+
+// BrokerDetailKind describes BrokerDetail.
+var BrokerDetailKind = Kind[BrokerDetail]{
+	Name: "Broker", Title: "broker",
+	ID: func(b BrokerDetail) string { return itoa(b.ID) },
+	Columns: append(detailColumns(), Column[BrokerDetail]{Name: "LISTENERS", Cell: func(b BrokerDetail) string {
+		out := ""
+		for i, l := range b.Listeners {
+			if i > 0 {
+				out += ","
+			}
+			out += fmt.Sprintf("%s://%s:%d", l.Name, l.Host, l.Port)
+		}
+		return text(out)
+	}}),
+}
+
+// detailColumns are all columns of a broker, those of -o wide included.
+func detailColumns() []Column[BrokerDetail] {
+	var out []Column[BrokerDetail]
+	for _, c := range BrokerKind.Columns {
+		out = append(out, Column[BrokerDetail]{Name: c.Name, Right: c.Right, Cell: func(b BrokerDetail) string { return c.Cell(b.Broker) }})
+	}
+	return out
+}
+
+// OfBrokerDetail adds the listeners to a row.
+func OfBrokerDetail(r Broker, b *model.Broker) BrokerDetail {
+	d := BrokerDetail{Broker: r, Listeners: []Listener{}}
+	for _, e := range b.Endpoints {
+		d.Listeners = append(d.Listeners, Listener{e.Listener, e.Protocol, e.Host, e.Port})
+	}
+	return d
+}

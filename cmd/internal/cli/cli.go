@@ -1,0 +1,169 @@
+// Package cli is kctl: the root command, its global flags, and how errors become exit codes. Verbs live in
+// packages named after their noun, one file per verb.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/brokers"
+	"kctl/cmd/internal/cli/cluster"
+	"kctl/cmd/internal/cli/contexts"
+	"kctl/cmd/internal/cli/controller"
+	"kctl/cmd/internal/cli/elect"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/iostreams"
+	"kctl/cmd/internal/cli/lag"
+	"kctl/cmd/internal/cli/leaderandisr"
+	"kctl/cmd/internal/cli/meta"
+	"kctl/cmd/internal/cli/partitions"
+	"kctl/cmd/internal/cli/records"
+	"kctl/cmd/internal/cli/topics"
+	"kctl/cmd/internal/cli/transitions"
+	"kctl/cmd/internal/cli/verb"
+	"kctl/cmd/internal/cli/zk"
+)
+
+// Main runs kctl with the process' arguments, streams and environment and returns the exit code.
+// An interrupt ends the command in order; a second one kills it.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Run(ctx, os.Args[1:], iostreams.System(), os.Getenv)
+}
+
+// Run runs kctl once. It may be called by tests, any number of times in one process.
+func Run(ctx context.Context, args []string, streams *iostreams.IOStreams, getenv func(string) string) int {
+	f := factory.New(streams, getenv)
+	root := NewRoot(f)
+	root.SetArgs(args)
+	if wantsSettingsList(args) {
+		return int(report(f, meta.ListSettings(f)))
+	}
+	started := false
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		started = true
+		_, err := f.Settings() // bad settings are refused before anything is contacted
+		return err
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !started {
+		err = usage(cmd, err)
+	}
+	if cerr := f.Close(); err == nil && cerr != nil && ctx.Err() == nil {
+		err = cerr
+	}
+	return int(report(f, err))
+}
+
+// NewRoot builds the command tree.
+func NewRoot(f *factory.Factory) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kctl",
+		Short: "Look into and mend Kafka clusters that are coordinated through ZooKeeper",
+		Long: `kctl looks into and mends Kafka-protocol clusters: leaderAndISR as stored, preferred-leader elections,
+the high watermark and log end of every follower, and leadership transitions that are stuck.
+
+It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does all that this one can tell.`,
+		Example: `  kctl cluster health                              # exit 0 healthy, 10 with findings, 5 unreachable
+  kctl -b broker1:9092 partitions list --under-replicated
+  kctl -z zk1:2181/kafka leader-and-isr get orders:0
+  kctl lag replicas orders -o json`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.ArbitraryArgs,
+		RunE: verb.Group,
+	}
+	root.SetIn(f.IO.In)
+	root.SetOut(f.IO.Out)
+	root.SetErr(f.IO.Err)
+	root.SetGlobalNormalizationFunc(factory.Aliases)
+	factory.AddGlobalFlags(root.PersistentFlags())
+	f.Flags = root.PersistentFlags()
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usagef("%v", err) })
+	root.SetHelpTemplate(root.HelpTemplate() + exitCodes(root))
+	for _, c := range []*cobra.Command{
+		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
+		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f),
+		contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
+	} {
+		root.AddCommand(c)
+	}
+	root.InitDefaultCompletionCmd("completion")
+	verb.DynamicFlags(f, root)
+	return root
+}
+
+// exitCodes is printed below the help of the root command only.
+func exitCodes(root *cobra.Command) string {
+	var b strings.Builder
+	for _, e := range exit.Table() {
+		fmt.Fprintf(&b, "  %2d  %s\n", e.Code, e.Meaning)
+	}
+	return "{{if not .HasParent}}\nExit codes:\n" + b.String() + "{{end}}"
+}
+
+// wantsSettingsList finds -X list, which needs no verb.
+func wantsSettingsList(args []string) bool {
+	for i, a := range args {
+		if a == "-X" && i+1 < len(args) && args[i+1] == "list" || a == "-Xlist" || a == "--property=list" {
+			return true
+		}
+	}
+	return false
+}
+
+// usage turns an error of parsing into a usage error that names the command's help.
+func usage(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*exit.Error](err); ok && e.Hint != "" {
+		return err
+	}
+	msg := strings.TrimSpace(err.Error())
+	hint := ""
+	if cmd != nil {
+		hint = fmt.Sprintf("%s --help", cmd.CommandPath())
+	}
+	return &exit.Error{Code: exit.Usage, Msg: msg, Hint: hint}
+}
+
+// errorDoc is an error for programs.
+type errorDoc struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Code       exit.Code `json:"code"`
+	Error      string    `json:"error"`
+	Hint       string    `json:"hint"`
+}
+
+// report prints an error once, to stderr, and returns its code. It is the only printer of errors.
+func report(f *factory.Factory, err error) exit.Code {
+	code := exit.CodeOf(err)
+	if err == nil || err.Error() == "" {
+		return code
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exit.Failed // the reader of our output went away
+	}
+	hint := exit.HintOf(err)
+	if f.Machine() {
+		enc := json.NewEncoder(f.IO.Err)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(errorDoc{rows.APIVersion, "Error", code, err.Error(), hint}) // stderr is all there is
+		return code
+	}
+	fmt.Fprintf(f.IO.Err, "kctl: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(f.IO.Err, "  hint: %s\n", hint)
+	}
+	return code
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/admin/check"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/verb"
+)
+
+type healthOptions struct {
+	f            *factory.Factory
+	watch        bool
+	untilHealthy bool
+	interval     time.Duration
+	wait         time.Duration
+	olderThan    time.Duration
+}
+
+func newHealth(f *factory.Factory, run func(context.Context, *healthOptions) error) *cobra.Command {
+	o := &healthOptions{f: f}
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Check the cluster; exit 0 healthy, 10 with findings, 5 unreachable",
+		Long: `Check the cluster and list every finding with its evidence and the one command or action that mends it.
+Findings of severity info do not make a cluster unhealthy. Nothing is summed up or cut off.
+
+` + findingList(),
+		Example: `  kctl cluster health
+  kctl cluster health --until-healthy --wait 2m      # in a rolling restart
+  kctl cluster health -o json | jq '.findings[].id'`,
+		Args: verb.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.interval <= 0 {
+				return exit.Usagef("--interval %s is not above zero", o.interval)
+			}
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return runHealth(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "check again and again until interrupted")
+	cmd.Flags().BoolVar(&o.untilHealthy, "until-healthy", false, "check again until the cluster is healthy")
+	cmd.Flags().DurationVar(&o.interval, "interval", 2*time.Second, "time between checks")
+	cmd.Flags().DurationVar(&o.wait, "wait", 0, "give up --until-healthy after this time (0: never)")
+	cmd.Flags().DurationVar(&o.olderThan, "older-than", admin.DefaultOlderThan, "age from which an unfinished transition is stuck")
+	return cmd
+}
+
+func findingList() string {
+	s := "Findings:\n"
+	for _, id := range check.IDs() {
+		s += fmt.Sprintf("  %-20s %s\n", id[0], id[1])
+	}
+	return s
+}
+
+func runHealth(ctx context.Context, o *healthOptions) error {
+	c, err := o.f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	once := func() error {
+		findings, s, err := c.Health(ctx, o.olderThan)
+		if err != nil {
+			return err
+		}
+		return o.print(rows.OfFindings(findings, s.Problems), s.Brokers == nil)
+	}
+	if !o.watch && !o.untilHealthy {
+		return once()
+	}
+	if o.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.wait)
+		defer cancel()
+	}
+	last := error(nil)
+	return verb.Watch(ctx, o.interval, func() (bool, error) {
+		err := once()
+		if ctx.Err() != nil {
+			return true, last // cut off by the deadline: the answer before counts
+		}
+		if err != nil && err.Error() != "" && o.f.IO.ErrTTY {
+			o.f.Say("kctl: %v", err)
+		}
+		last = err
+		return o.untilHealthy && err == nil, err
+	})
+}
+
+// print shows one answer and returns what it means for the exit code: findings before missing parts.
+func (o *healthOptions) print(h rows.Health, _ bool) error {
+	p, err := o.f.Printer()
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.Format.Machine():
+		err = output.Object(p, "Health", h)
+	case p.Format == output.Name || len(h.Findings) > 0:
+		err = output.List(p, rows.FindingKind, h.Findings, nil)
+	default:
+		_, err = fmt.Fprintln(o.f.IO.Out, "healthy")
+	}
+	if err != nil {
+		return err
+	}
+	if !h.Healthy {
+		return exit.Silent(exit.Problems)
+	}
+	if len(h.Errors) > 0 {
+		return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + h.Errors[0].Object + ": " + h.Errors[0].Message}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Package controller holds the verbs on the active controller.
+package controller
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/verb"
+)
+
+// New returns the noun with its verbs.
+func New(f *factory.Factory) *cobra.Command {
+	return verb.NewGroup("controller", "The active controller", newDescribe(f))
+}
+
+func newDescribe(f *factory.Factory) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe",
+		Short: "Show which broker is the controller, its epoch and since when",
+		Long:  "Show which broker is the controller. Epoch and time are read from ZooKeeper and need -z.",
+		Example: `  kctl controller describe
+  kctl controller describe -z zk1:2181 -o json`,
+		Args: verb.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDescribe(cmd.Context(), f) },
+	}
+}
+
+func runDescribe(ctx context.Context, f *factory.Factory) error {
+	c, err := f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true})
+	if err != nil {
+		return err
+	}
+	return verb.One(f, rows.ControllerKind, rows.OfController(s), s.Problems)
+}

@@ -1,0 +1,203 @@
+// Package meta holds the verbs on kctl itself: version, docs, schema, history.
+package meta
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"kctl/admin"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/contexts"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/verb"
+	"kctl/cmd/internal/version"
+)
+
+// NewVersion returns the verb.
+func NewVersion(f *factory.Factory) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Example: "  kctl version -o json", Args: verb.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			p, err := f.Printer()
+			if err != nil {
+				return err
+			}
+			v := version.Get()
+			if p.Format.Machine() {
+				return output.Object(p, "Version", v)
+			}
+			line := "kctl " + v.Version
+			if v.Commit != "" {
+				line += " (" + v.Commit[:min(12, len(v.Commit))] + ", " + v.Date + ")"
+			}
+			_, err = fmt.Fprintf(f.IO.Out, "%s %s %s/%s\n", line, v.Go, runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
+
+// NewDocs returns the verb that writes the reference from the command tree.
+func NewDocs(f *factory.Factory, root *cobra.Command) *cobra.Command {
+	generate := func(use, short string, gen func(dir string) error) *cobra.Command {
+		return &cobra.Command{
+			Use: use + " DIR", Short: short, Example: "  kctl docs " + use + " ./out", Args: verb.Args(1, 1, "one folder"),
+			RunE: func(_ *cobra.Command, args []string) error {
+				if err := os.MkdirAll(args[0], 0o755); err != nil {
+					return err
+				}
+				root.DisableAutoGenTag = true
+				if err := gen(args[0]); err != nil {
+					return err
+				}
+				f.Say("wrote %s", args[0])
+				return nil
+			},
+		}
+	}
+	return verb.NewGroup("docs", "Write the reference of all commands",
+		generate("man", "Write man pages", func(dir string) error {
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "KCTL", Section: "1", Source: "kctl", Manual: "kctl"}, dir)
+		}),
+		generate("markdown", "Write Markdown pages", func(dir string) error { return doc.GenMarkdownTree(root, dir) }),
+	)
+}
+
+// schemas are all documents that kctl prints as JSON.
+func schemas() map[string]map[string]any {
+	out := map[string]map[string]any{}
+	add := func(name string, row any, list bool) {
+		out[name] = rows.SchemaOf(name, row, false)
+		if list {
+			out[name+"List"] = rows.SchemaOf(name+"List", row, true)
+		}
+	}
+	add("Cluster", rows.ClusterDetail{}, false)
+	add("Controller", rows.Controller{}, false)
+	add("Health", rows.Health{}, false)
+	add("Broker", rows.Broker{}, true)
+	add("Topic", rows.Topic{}, true)
+	add("TopicDetail", rows.TopicDetail{}, true)
+	add("Partition", rows.Partition{}, true)
+	add("LeaderAndISR", rows.LeaderAndISR{}, true)
+	add("ReplicaLag", rows.ReplicaLag{}, true)
+	add("Transition", rows.Transition{}, true)
+	add("Election", rows.Election{}, true)
+	add("Znode", rows.Znode{}, true)
+	add("Context", contexts.Row{}, true)
+	add("Change", factory.Change{}, true)
+	add("Version", version.Info{}, false)
+	return out
+}
+
+// NewSchema returns the verb.
+func NewSchema(f *factory.Factory) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [KIND]",
+		Short: "Print the JSON schema of a kind, or list the kinds",
+		Example: `  kctl schema
+  kctl schema PartitionList`,
+		Args: verb.Args(0, 1, "one kind"),
+		RunE: func(_ *cobra.Command, args []string) error { return runSchema(f, args) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return kinds(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+func kinds() []string {
+	var names []string
+	for name := range schemas() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func runSchema(f *factory.Factory, args []string) error {
+	if len(args) == 0 {
+		for _, k := range kinds() {
+			fmt.Fprintln(f.IO.Out, k)
+		}
+		return nil
+	}
+	s, ok := schemas()[args[0]]
+	if !ok {
+		e := &exit.Error{Code: exit.Usage, Msg: fmt.Sprintf("kind %q does not exist", args[0]), Hint: "kctl schema lists the kinds"}
+		if near, ok := plan.Nearest(args[0], kinds()); ok {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return e
+	}
+	enc := json.NewEncoder(f.IO.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(s)
+}
+
+// changeKind describes entries of the journal.
+var changeKind = rows.Kind[factory.Change]{
+	Name: "Change", Title: "changes in the journal",
+	ID: func(c factory.Change) string { return c.Time + " " + c.Object },
+	Columns: []rows.Column[factory.Change]{
+		{Name: "TIME", Cell: func(c factory.Change) string { return c.Time }},
+		{Name: "COMMAND", Cell: func(c factory.Change) string { return c.Command }},
+		{Name: "OBJECT", Cell: func(c factory.Change) string { return c.Object }},
+		{Name: "BEFORE", Cell: func(c factory.Change) string { return orDash(c.Before) }},
+		{Name: "AFTER", Cell: func(c factory.Change) string { return orDash(c.After) }},
+		{Name: "RESULT", Cell: func(c factory.Change) string { return orDash(c.Result) }},
+		{Name: "CLUSTER", Wide: true, Cell: func(c factory.Change) string { return orDash(c.Cluster) }},
+		{Name: "UNDO", Wide: true, Cell: func(c factory.Change) string { return orDash(c.Undo) }},
+	},
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// NewHistory returns the verb.
+func NewHistory(f *factory.Factory) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Show the changes made with kctl on this machine, newest last",
+		Example: `  kctl history
+  kctl history --limit 5 -o wide`,
+		Args: verb.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if limit < 0 {
+				return exit.Usagef("--limit %d is below 0", limit)
+			}
+			changes, err := f.History()
+			if err != nil {
+				return err
+			}
+			if limit > 0 && len(changes) > limit {
+				changes = changes[len(changes)-limit:]
+			}
+			return verb.List(f, changeKind, changes, nil)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "only the last so many (0: all)")
+	return cmd
+}
+
+// ListSettings prints what -X understands.
+func ListSettings(f *factory.Factory) error {
+	cells := [][]string{}
+	for _, p := range admin.PropertyNames() {
+		cells = append(cells, []string{p[0], p[1]})
+	}
+	p := &output.Printer{Out: f.IO.Out, Format: output.Table, TTY: f.IO.OutTTY}
+	return p.Cells([]string{"SETTING", "MEANING"}, []bool{false, false}, cells)
+}

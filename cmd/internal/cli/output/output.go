@@ -1,0 +1,268 @@
+// Package output prints rows: tables for people, JSON, YAML and names for scripts. Only it writes to the
+// standard output of a command that answers with rows.
+package output
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/tw"
+	"go.yaml.in/yaml/v3"
+
+	"kctl/admin/rows"
+)
+
+// Format is a value of -o.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	Wide  Format = "wide"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+	Name  Format = "name"
+)
+
+// Formats lists them in the order of the help text.
+func Formats() []string { return []string{"table", "wide", "json", "yaml", "name"} }
+
+// Machine reports whether the format is for programs, so that errors are JSON too.
+func (f Format) Machine() bool { return f == JSON || f == YAML }
+
+// Printer prints in one format. TTY draws tables for people; otherwise columns are plain and stable.
+type Printer struct {
+	Out       io.Writer
+	Format    Format
+	NoHeaders bool
+	TTY       bool
+}
+
+// prettyMax is the number of rows up to which a table is drawn: drawing holds all rows in memory.
+const prettyMax = 2000
+
+type list[T any] struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Items      []T             `json:"items"`
+	Errors     []rows.ErrorRow `json:"errors"`
+}
+
+// List prints many rows. errs are parts of the answer that are missing; a table leaves them to the caller.
+func List[T any](p *Printer, k rows.Kind[T], items []T, errs []rows.ErrorRow) error {
+	if items == nil {
+		items = []T{}
+	}
+	if errs == nil {
+		errs = []rows.ErrorRow{}
+	}
+	switch p.Format {
+	case JSON, YAML:
+		return p.document(list[T]{rows.APIVersion, k.ListName(), items, errs})
+	case Name:
+		w := bufio.NewWriter(p.Out)
+		for i := range items {
+			fmt.Fprintln(w, k.ID(items[i]))
+		}
+		return w.Flush()
+	}
+	wide := p.Format == Wide
+	cells := make([][]string, len(items))
+	for i := range items {
+		cells[i] = k.Cells(items[i], wide)
+	}
+	return p.table(k.Header(wide), k.Rights(wide), cells)
+}
+
+// One prints one row: a document with its fields, or one line per field.
+func One[T any](p *Printer, k rows.Kind[T], item T) error {
+	switch p.Format {
+	case JSON, YAML:
+		return Object(p, k.Name, item)
+	case Name:
+		_, err := fmt.Fprintln(p.Out, k.ID(item))
+		return err
+	}
+	wide := p.Format == Wide
+	names, cells := k.Header(wide), k.Cells(item, wide)
+	width := 0
+	for _, n := range names {
+		width = max(width, len(n))
+	}
+	w := bufio.NewWriter(p.Out)
+	for i, n := range names {
+		if p.NoHeaders {
+			fmt.Fprintln(w, cells[i])
+			continue
+		}
+		fmt.Fprintf(w, "%-*s  %s\n", width+1, n+":", cells[i])
+	}
+	return w.Flush()
+}
+
+// Object prints a document with apiVersion and kind in front of the fields of v, in JSON or YAML.
+func Object(p *Printer, kind string, v any) error {
+	body, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf(`{"apiVersion":%q,"kind":%q`, rows.APIVersion, kind)
+	if !bytes.Equal(body, []byte("{}")) {
+		head += ","
+	}
+	return p.document(json.RawMessage(head + string(body[1:])))
+}
+
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+func (p *Printer) document(v any) error {
+	data, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if p.Format == YAML {
+		if err := toYAML(&b, data); err != nil {
+			return err
+		}
+	} else {
+		if err := json.Indent(&b, data, "", "  "); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+	}
+	_, err = p.Out.Write(b.Bytes())
+	return err
+}
+
+// toYAML writes a JSON document as YAML, keeping the order of its fields: JSON is read as the YAML that it
+// is, and written again in block style.
+func toYAML(w io.Writer, data []byte) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	blockStyle(&doc)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+func blockStyle(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		// Short lists of numbers read better on one line.
+		flow := n.Kind == yaml.SequenceNode && n.Content[0].Kind == yaml.ScalarNode
+		n.Style = 0
+		if flow {
+			n.Style = yaml.FlowStyle
+		}
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+// table prints rows of cells.
+func (p *Printer) table(header []string, right []bool, cells [][]string) error {
+	if p.TTY && len(cells) <= prettyMax {
+		return p.pretty(header, right, cells)
+	}
+	return p.plain(header, right, cells)
+}
+
+// Cells prints a table that has no Kind.
+func (p *Printer) Cells(header []string, right []bool, cells [][]string) error {
+	return p.table(header, right, cells)
+}
+
+func (p *Printer) pretty(header []string, right []bool, cells [][]string) error {
+	if len(cells) == 0 {
+		return nil // a box without rows says nothing
+	}
+	align := make([]tw.Align, len(right))
+	for i, r := range right {
+		align[i] = tw.AlignLeft
+		if r {
+			align[i] = tw.AlignRight
+		}
+	}
+	t := tablewriter.NewTable(p.Out,
+		tablewriter.WithConfig(tablewriter.Config{
+			Header: tw.CellConfig{Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone}, Alignment: tw.CellAlignment{PerColumn: align}},
+			Row:    tw.CellConfig{Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone}, Alignment: tw.CellAlignment{PerColumn: align}},
+		}),
+		tablewriter.WithSymbols(tw.NewSymbols(tw.StyleRounded)),
+	)
+	if !p.NoHeaders {
+		t.Header(header)
+	}
+	if err := t.Bulk(cells); err != nil {
+		return err
+	}
+	return t.Render()
+}
+
+// plain prints columns separated by at least two blanks, without trailing blanks and without cutting.
+func (p *Printer) plain(header []string, right []bool, cells [][]string) error {
+	if !p.NoHeaders {
+		cells = append([][]string{header}, cells...)
+	}
+	width := make([]int, len(header))
+	for _, row := range cells {
+		for i, c := range row {
+			width[i] = max(width[i], displayWidth(c))
+		}
+	}
+	w := bufio.NewWriterSize(p.Out, 64<<10)
+	var line strings.Builder
+	for _, row := range cells {
+		line.Reset()
+		for i, c := range row {
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			pad := width[i] - displayWidth(c)
+			if right[i] {
+				blanks(&line, pad)
+			}
+			line.WriteString(c)
+			if !right[i] && i < len(row)-1 {
+				blanks(&line, pad)
+			}
+		}
+		w.WriteString(strings.TrimRight(line.String(), " "))
+		w.WriteByte('\n')
+	}
+	return w.Flush()
+}
+
+func displayWidth(s string) int {
+	if len(s) == utf8.RuneCountInString(s) {
+		return len(s)
+	}
+	return runewidth.StringWidth(s)
+}
+
+func blanks(b *strings.Builder, n int) {
+	for range n {
+		b.WriteByte(' ')
+	}
+}

@@ -1,0 +1,111 @@
+package topics
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"kctl/admin"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/verb"
+)
+
+type createOptions struct {
+	f           *factory.Factory
+	topic       plan.NewTopic
+	assignment  string
+	configs     []string
+	ifNotExists bool
+	change      factory.ChangeFlags
+}
+
+func newCreate(f *factory.Factory) *cobra.Command {
+	o := &createOptions{f: f}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a topic and wait until every broker knows it",
+		Long: `Create a topic. Without --partitions and --replication-factor the brokers' defaults apply. --replica-assignment
+has Kafka's form: replicas joined by colons, partitions by commas; the first replica is the preferred leader.
+Names whose dots and underscores make equal metric names (a.b and a_b) are refused.`,
+		Example: `  kctl topics create orders --partitions 6 --replication-factor 3
+  kctl topics create orders --replica-assignment 1:2:3,2:3:1 --config min.insync.replicas=2
+  kctl topics create orders --partitions 6 --dry-run`,
+		Args: verb.Args(1, 1, "one topic name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.topic.Name = args[0]
+			if err := o.validate(cmd.Flags().Changed("partitions") || cmd.Flags().Changed("replication-factor")); err != nil {
+				return err
+			}
+			return runCreate(cmd.Context(), o)
+		},
+		ValidArgsFunction: verb.Fixed(),
+	}
+	fl := cmd.Flags()
+	fl.Int32Var(&o.topic.Partitions, "partitions", -1, "number of partitions")
+	fl.Int16Var(&o.topic.ReplicationFactor, "replication-factor", -1, "replicas of each partition")
+	fl.StringVar(&o.assignment, "replica-assignment", "", "replicas of each partition, as 1:2:3,2:3:1")
+	fl.StringArrayVar(&o.configs, "config", nil, "configuration key=value, repeatable")
+	fl.BoolVar(&o.ifNotExists, "if-not-exists", false, "exit 0 when the topic is there already")
+	factory.AddChangeFlags(fl, &o.change)
+	return cmd
+}
+
+// validate checks everything that needs no cluster.
+func (o *createOptions) validate(counts bool) (err error) {
+	if o.assignment != "" {
+		if counts {
+			return exit.Usagef("--replica-assignment excludes --partitions and --replication-factor")
+		}
+		if o.topic.Assignment, err = plan.ParseAssignment(o.assignment); err != nil {
+			return admin.NewBadInput(err)
+		}
+	}
+	if o.topic.Configs, err = plan.ParseConfigs(o.configs); err != nil {
+		return admin.NewBadInput(err)
+	}
+	if err := o.topic.Validate(); err != nil {
+		return admin.NewBadInput(err)
+	}
+	return o.f.Writable()
+}
+
+func runCreate(ctx context.Context, o *createOptions) error {
+	c, err := o.f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	topic, visible, err := c.CreateTopic(ctx, o.topic, o.change.DryRun)
+	if err != nil {
+		if o.ifNotExists && errors.Is(err, kerr.TopicAlreadyExists) {
+			o.f.Say("topic %s exists already", o.topic.Name)
+			return nil
+		}
+		return err
+	}
+	if o.change.DryRun {
+		o.f.Say("dry run: topic %s would be created", o.topic.Name)
+		return nil
+	}
+	o.f.Record(factory.Change{
+		Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done",
+		Undo: "kctl topics delete " + o.topic.Name + " --yes",
+	})
+	p, err := o.f.Printer()
+	if err != nil {
+		return err
+	}
+	if p.Format.Machine() || p.Format == "name" {
+		err = verb.One(o.f, rows.TopicKind, rows.OfTopic(&topic), nil)
+	} else {
+		o.f.Say("created topic %s", o.topic.Name)
+	}
+	if err == nil && !visible {
+		return &exit.Error{Code: exit.Partial, Msg: "topic " + o.topic.Name + " is created, but not every partition has a leader on every broker yet", Hint: "kctl topics describe " + o.topic.Name}
+	}
+	return err
+}

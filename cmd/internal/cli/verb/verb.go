@@ -1,0 +1,222 @@
+// Package verb holds what the commands of all nouns share: how arguments are checked, how groups answer,
+// completion from the cluster, watching, and what a partial answer becomes.
+package verb
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
+)
+
+// Group is the RunE of a command that only holds others: help, or an error that names the nearest verb.
+func Group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	e := &exit.Error{Code: exit.Usage, Msg: fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath()), Hint: cmd.CommandPath() + " --help"}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near, ok := plan.Nearest(args[0], names); ok {
+		e.Hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near)
+	}
+	return e
+}
+
+// NewGroup makes a command that only holds others.
+func NewGroup(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: Group}
+	g.AddCommand(verbs...)
+	return g
+}
+
+// NoArgs refuses arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return exit.Usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// Args demands between low and high arguments; a negative high is no bound.
+func Args(low, high int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < low:
+			return exit.Usagef("%s needs %s", cmd.CommandPath(), what)
+		case high >= 0 && len(args) > high:
+			return exit.Usagef("%s takes %s, got %d arguments", cmd.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}
+
+// Targets parses TOPIC[:P,..] arguments.
+func Targets(args []string) ([]plan.Target, error) {
+	t, err := plan.ParseTargets(args)
+	if err != nil {
+		return nil, admin.NewBadInput(err)
+	}
+	return t, nil
+}
+
+// TopicFilter compiles --topic: the whole name must match, unless the expression has an anchor of its own.
+func TopicFilter(expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, nil
+	}
+	full := expr
+	if !strings.ContainsAny(expr, "^$") {
+		full = "^(?:" + expr + ")$"
+	}
+	re, err := regexp.Compile(full)
+	if err != nil {
+		return nil, exit.Usagef("--topic %q is not a regular expression: %v", expr, err)
+	}
+	return re, nil
+}
+
+// Partial says on stderr which parts of an answer are missing and makes the error that sets the exit code;
+// nil when nothing is missing.
+func Partial(f *factory.Factory, problems []model.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, p := range problems {
+		parts = append(parts, p.Object+": "+p.Message)
+	}
+	return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + strings.Join(parts, "; ")}
+}
+
+// List prints rows and reports what is missing.
+func List[T any](f *factory.Factory, k rows.Kind[T], items []T, problems []model.Problem) error {
+	p, err := f.Printer()
+	if err != nil {
+		return err
+	}
+	if err := output.List(p, k, items, rows.Errors(problems)); err != nil {
+		return err
+	}
+	if len(items) == 0 && (p.Format == output.Table || p.Format == output.Wide) && len(problems) == 0 {
+		f.Say("no %s", k.Title)
+	}
+	return Partial(f, problems)
+}
+
+// One prints one row and reports what is missing.
+func One[T any](f *factory.Factory, k rows.Kind[T], item T, problems []model.Problem) error {
+	p, err := f.Printer()
+	if err != nil {
+		return err
+	}
+	if err := output.One(p, k, item); err != nil {
+		return err
+	}
+	return Partial(f, problems)
+}
+
+// Watch runs fn every interval until ctx ends or fn says stop; it returns fn's last error.
+func Watch(ctx context.Context, every time.Duration, fn func() (stop bool, err error)) error {
+	for {
+		stop, err := fn()
+		if stop {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(every):
+		}
+	}
+}
+
+// completionTime bounds what a shell waits for.
+const completionTime = 2 * time.Second
+
+// CompleteTopics offers topic names from the cluster.
+func CompleteTopics(f *factory.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := f.Admin(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := c.TopicNames(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteBrokers offers broker ids from the cluster.
+func CompleteBrokers(f *factory.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := f.Admin(ctx)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, NoZooKeeper: true})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for i := range s.Brokers {
+			ids = append(ids, fmt.Sprintf("%d\t%s:%d", s.Brokers[i].ID, s.Brokers[i].Host, s.Brokers[i].Port))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Fixed offers fixed words.
+func Fixed(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// DynamicFlags adds completion to the global flags.
+func DynamicFlags(f *factory.Factory, root *cobra.Command) {
+	register := func(flag string, fn func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)) {
+		// The only error is a flag that does not exist, which a test would see.
+		_ = root.RegisterFlagCompletionFunc(flag, fn)
+	}
+	register(factory.FlagOutput, Fixed(output.Formats()...))
+	register(factory.FlagBootstrap, Fixed())
+	register(factory.FlagZooKeeper, Fixed())
+	register(factory.FlagContext, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		file, err := f.ReadFile()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return file.SortedNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+	register(factory.FlagProperty, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		for _, p := range admin.PropertyNames() {
+			out = append(out, p[0]+"=\t"+p[1])
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+}
