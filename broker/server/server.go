@@ -79,8 +79,8 @@ func (s *Server) Listen(name, addr string) (net.Addr, error) {
 	return ln.Addr(), nil
 }
 
-// Run accepts and serves until ctx ends or Drain is called; it returns when every connection is closed.
-// The context of requests is ctx: it must outlive Run's callers' wish to drain, see Drain.
+// Run accepts and serves until Drain or Close is called; it returns when every connection is closed. ctx is the
+// context of requests: its end makes those that wait (long polls) return, and closes nothing by itself.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	s.mu.Lock()
@@ -89,8 +89,6 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range listeners {
 		wg.Go(func() { s.accept(ctx, l, &wg) })
 	}
-	stop := context.AfterFunc(ctx, s.Close)
-	defer stop()
 	wg.Wait()
 	return nil
 }
@@ -144,11 +142,7 @@ func (s *Server) accept(ctx context.Context, l listener, wg *sync.WaitGroup) {
 		default:
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.log.Warn("accept failed", "listener", l.name, obs.Err(err))
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(pause):
-			}
+			<-time.After(pause)
 		}
 	}
 }
