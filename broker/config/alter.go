@@ -173,7 +173,7 @@ func (d *Dynamic) AlterTopic(ctx context.Context, topic string, validateOnly boo
 	if err != nil || validateOnly {
 		return err
 	}
-	d.setTopic(topic, values)
+	d.setTopics([]string{topic}, map[string]map[string]string{topic: values})
 	return nil
 }
 
@@ -239,3 +239,6 @@ func (d *Dynamic) notify(ctx context.Context, change znode.ConfigChange) error {
 
 // BrokerEntity returns the name under which a broker's dynamic configuration is kept.
 func BrokerEntity(id cluster.BrokerID) string { return strconv.Itoa(int(id)) }
+
+// DefaultEntity is the name of the dynamic configuration of all brokers.
+const DefaultEntity = znode.DefaultEntity

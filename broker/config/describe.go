@@ -1,8 +1,11 @@
 package config
 
 import (
+	"context"
 	"sort"
 	"strings"
+
+	"kctl/zkutil/znode"
 )
 
 // Source says where a value comes from, numbered as in DescribeConfigs.
@@ -34,10 +37,22 @@ type Entry struct {
 	Synonyms  []Synonym
 }
 
-// DescribeTopic returns every configuration of a topic, sorted by name.
-func (d *Dynamic) DescribeTopic(topic string) []Entry {
-	s := d.curr.Load()
-	overrides := s.topics[topic]
+// DescribeTopic returns every configuration of a topic, sorted by name. Overrides are read from ZooKeeper, so
+// that any broker can answer for any topic.
+func (d *Dynamic) DescribeTopic(ctx context.Context, topic string) ([]Entry, error) {
+	overrides, err := d.read(ctx, znode.TopicConfig, topic)
+	if err != nil {
+		return nil, err
+	}
+	return d.curr.Load().describeTopic(overrides), nil
+}
+
+// DescribeNewTopic returns the configurations that a topic with these overrides has.
+func (d *Dynamic) DescribeNewTopic(overrides map[string]string) []Entry {
+	return d.curr.Load().describeTopic(overrides)
+}
+
+func (s *state) describeTopic(overrides map[string]string) []Entry {
 	out := make([]Entry, 0, len(topicKeys))
 	for i := range topicKeys {
 		k := &topicKeys[i]

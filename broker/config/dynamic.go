@@ -67,22 +67,9 @@ func (d *Dynamic) reload(ctx context.Context) error {
 	if err != nil && !errors.Is(err, zkop.ErrNoNode) {
 		return err
 	}
-	topics := make(map[string]map[string]string)
-	const batch = 512
-	for from := 0; from < len(names); from += batch {
-		part := names[from:min(from+batch, len(names))]
-		reqs := make([]zkop.Request, len(part))
-		for i, n := range part {
-			reqs[i] = zkop.Request{Kind: zkop.Get, Path: znode.ConfigEntityPath(znode.TopicConfig, n)}
-		}
-		for i, r := range ops.Do(ctx, reqs...) {
-			if r.Err != nil && !errors.Is(r.Err, zkop.ErrNoNode) {
-				return fmt.Errorf("read configuration of topic %s: %w", part[i], r.Err)
-			}
-			if v := d.decode(znode.TopicConfig, part[i], r.Data); len(v) > 0 {
-				topics[part[i]] = v
-			}
-		}
+	topics, err := d.readTopics(ctx, names)
+	if err != nil {
+		return err
 	}
 	own, err := d.read(ctx, znode.BrokerConfig, d.entity())
 	if err != nil {
@@ -222,34 +209,63 @@ func (d *Dynamic) apply(ctx context.Context, name string, data []byte, applied f
 	d.log.Info("configuration changed", obs.KeyConfig, string(change.Type)+"/"+change.Entity)
 }
 
-// Refresh reads one topic's configuration now, ahead of its notification: when this broker wrote it, or when it
-// first hears of the topic (creation leaves no notification).
-func (d *Dynamic) Refresh(ctx context.Context, topic string) error {
-	values, err := d.read(ctx, znode.TopicConfig, topic)
+// Refresh reads topics' configurations now, in pipelined requests: when this broker first hears of them, since
+// creation leaves no notification.
+func (d *Dynamic) Refresh(ctx context.Context, topics ...string) error {
+	values, err := d.readTopics(ctx, topics)
 	if err != nil {
 		return err
 	}
-	d.setTopic(topic, values)
+	d.setTopics(topics, values)
 	return nil
 }
 
-func (d *Dynamic) setTopic(topic string, values map[string]string) {
+// readTopics returns the overrides of those of the topics that have some.
+func (d *Dynamic) readTopics(ctx context.Context, names []string) (map[string]map[string]string, error) {
+	ops := zkutil.Any(d.zk)
+	topics := make(map[string]map[string]string)
+	const batch = 512
+	for from := 0; from < len(names); from += batch {
+		part := names[from:min(from+batch, len(names))]
+		reqs := make([]zkop.Request, len(part))
+		for i, n := range part {
+			reqs[i] = zkop.Request{Kind: zkop.Get, Path: znode.ConfigEntityPath(znode.TopicConfig, n)}
+		}
+		for i, r := range ops.Do(ctx, reqs...) {
+			if r.Err != nil && !errors.Is(r.Err, zkop.ErrNoNode) {
+				return nil, fmt.Errorf("read configuration of topic %s: %w", part[i], r.Err)
+			}
+			if v := d.decode(znode.TopicConfig, part[i], r.Data); len(v) > 0 {
+				topics[part[i]] = v
+			}
+		}
+	}
+	return topics, nil
+}
+
+// setTopics takes over the overrides of names; those without an entry in values have none.
+func (d *Dynamic) setTopics(names []string, values map[string]map[string]string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.curr.Load()
-	if len(values) == 0 && len(old.topics[topic]) == 0 {
-		return
+	var topics map[string]map[string]string
+	for _, name := range names {
+		if len(values[name]) == 0 && len(old.topics[name]) == 0 {
+			continue
+		}
+		if topics == nil {
+			if topics = maps.Clone(old.topics); topics == nil {
+				topics = make(map[string]map[string]string)
+			}
+		}
+		delete(topics, name)
+		if len(values[name]) > 0 {
+			topics[name] = values[name]
+		}
 	}
-	topics := maps.Clone(old.topics)
-	if topics == nil {
-		topics = make(map[string]map[string]string)
+	if topics != nil {
+		d.curr.Store(newState(old.static, old.own, old.clusterDefault, topics))
 	}
-	if len(values) == 0 {
-		delete(topics, topic)
-	} else {
-		topics[topic] = values
-	}
-	d.curr.Store(newState(old.static, old.own, old.clusterDefault, topics))
 }
 
 // TopicConfig returns the effective configuration of a topic's logs. It does no I/O.
