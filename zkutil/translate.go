@@ -271,18 +271,16 @@ var fromZK = map[error]error{
 }
 
 var fromCode = map[int64]error{
-	-2:                     errInconsistent,
-	int64(codeMarshalling): zkop.ErrTooLarge, // wireConn's mark of a reply above the limit
-	-6:                     zkop.ErrUnimplemented,
+	-2:                        errInconsistent,
+	int64(codeConnectionLoss): ErrNotSent,       // wireConn's mark of a stale request
+	int64(codeMarshalling):    zkop.ErrTooLarge, // wireConn's mark of a reply above the limit
+	-6:                        zkop.ErrUnimplemented,
 }
 
 // translate maps go-zk's errors. What is no answer of the server leaves the outcome open.
 func translate(err error) error {
 	if err == nil {
 		return nil
-	}
-	if errors.Is(err, errStale) {
-		return ErrNotSent
 	}
 	if to, ok := fromZK[err]; ok {
 		return to

@@ -35,9 +35,13 @@ const (
 	codeMarshalling int32 = -5
 )
 
-// errStale answers a request that go-zk had queued on one connection and took up again on the next: it was
-// never sent, and its place in the order is gone.
-var errStale = errors.New("zookeeper: request belongs to an earlier connection")
+// opStale marks a request that go-zk had queued on one connection and took up again on the next. Its place
+// in the order is gone, so it must not run. go-zk needs an answer for it all the same: an exists of / is sent
+// in its place, and the reply to that becomes code -4, connection loss.
+const (
+	opStale            int32 = -2000
+	codeConnectionLoss int32 = -4
+)
 
 // gate lets the requests of the current turn pass to the wire and counts them. See pipeline.go.
 type gate struct {
@@ -110,16 +114,34 @@ func (w *wireConn) Write(p []byte) (int, error) {
 		case opPing, opSetAuth, opSetWatches, opClose:
 		default:
 			if !w.gate.pass(w.generation) {
-				return 0, errStale
+				return w.refuse(xid, now, len(p))
 			}
 		}
-		w.mu.Lock()
-		w.sent = append(w.sent, sentRequest{xid, op, now})
-		w.mu.Unlock()
+		w.note(sentRequest{xid, op, now})
 	}
 	n, err := w.Conn.Write(p)
 	if err != nil {
 		return n, w.fail(fmt.Errorf("write to %s: %w", w.RemoteAddr(), err))
+	}
+	return n, nil
+}
+
+func (w *wireConn) note(r sentRequest) {
+	w.mu.Lock()
+	w.sent = append(w.sent, r)
+	w.mu.Unlock()
+}
+
+// refuse sends the stand-in of a stale request and reports its n bytes as written.
+func (w *wireConn) refuse(xid int32, now time.Time, n int) (int, error) {
+	w.note(sentRequest{xid, opStale, now})
+	p := binary.BigEndian.AppendUint32(nil, 14)
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	p = binary.BigEndian.AppendUint32(p, uint32(opExists))
+	p = binary.BigEndian.AppendUint32(p, 1)
+	p = append(p, '/', 0)
+	if _, err := w.Conn.Write(p); err != nil {
+		return 0, err
 	}
 	return n, nil
 }
@@ -215,6 +237,11 @@ func (w *wireConn) reply(body []byte) error {
 		return w.check(checkWatchEvent(body[replyHeaderLen:]))
 	}
 	op, ok := w.answered(xid)
+	if op == opStale {
+		w.frame = w.frame[:4+replyHeaderLen]
+		w.replaceByError(codeConnectionLoss)
+		return nil
+	}
 	if code := int32(binary.BigEndian.Uint32(body[12:])); !ok || code != 0 {
 		return nil
 	}
@@ -264,11 +291,15 @@ func (w *wireConn) skipFrame(size int) error {
 	if _, err := io.CopyN(io.Discard, w.in, int64(size-replyHeaderLen)); err != nil {
 		return w.readError(err)
 	}
+	w.replaceByError(codeMarshalling)
+	return w.reply(w.frame[4:])
+}
+
+// replaceByError makes the frame, a reply's header, an error reply.
+func (w *wireConn) replaceByError(code int32) {
 	binary.BigEndian.PutUint32(w.frame, replyHeaderLen)
-	code := codeMarshalling
 	binary.BigEndian.PutUint32(w.frame[16:], uint32(code))
 	w.buf = w.frame
-	return w.reply(w.frame[4:])
 }
 
 // SetReadDeadline and SetWriteDeadline bound the handshake by our own limit: go-zk would wait for ten times
