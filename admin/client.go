@@ -178,6 +178,13 @@ func (c *Client) zookeeperLocked(ctx context.Context) (zkutil.Client, error) {
 	return zk, nil
 }
 
+// zookeeperFailed reports whether ZooKeeper was tried in vain.
+func (c *Client) zookeeperFailed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zkErr != nil
+}
+
 // within bounds an operation by the configured timeout.
 func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.Timeout)

@@ -78,7 +78,7 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 	_ = conn.Close()
 	if isZooKeeper(ctx, addr) {
 		return cause{
-			text: "this is a ZooKeeper server, not a broker", kind: Failed,
+			text: "this is a ZooKeeper server, not a broker", kind: Unreachable,
 			hint: fmt.Sprintf("give ZooKeeper with -z %s, and a broker (usually port 9092) with -b", addr),
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 	}
 	if speaksTLS(ctx, addr) {
 		return cause{
-			text: "the listener speaks TLS, the client does not", kind: Failed,
+			text: "the listener speaks TLS, the client does not", kind: Unreachable,
 			hint: "set security.protocol=SSL (or SASL_SSL), with -X or --command-config",
 		}
 	}
@@ -118,16 +118,16 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 		var invalid x509.CertificateInvalidError
 		switch {
 		case errors.As(err, &unknown):
-			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM)", kind: Failed}
+			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM)", kind: Unreachable}
 		case errors.As(err, &host):
-			return cause{text: host.Error(), hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)", kind: Failed}
+			return cause{text: host.Error(), hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)", kind: Unreachable}
 		case errors.As(err, &invalid):
-			return cause{text: "the broker's certificate is not valid: " + invalid.Error(), kind: Failed, hint: "renew the broker's certificate"}
+			return cause{text: "the broker's certificate is not valid: " + invalid.Error(), kind: Unreachable, hint: "renew the broker's certificate"}
 		}
 	}
 	if speaksKafka(ctx, addr) {
 		return cause{
-			text: "the listener does not speak TLS, the client does", kind: Failed,
+			text: "the listener does not speak TLS, the client does", kind: Unreachable,
 			hint: "set security.protocol=PLAINTEXT (or SASL_PLAINTEXT), or use the port of the TLS listener",
 		}
 	}

@@ -43,7 +43,7 @@ func (c *Client) PlanPreferred(ctx context.Context, targets []plan.Target) ([]pl
 func (c *Client) ElectPreferred(ctx context.Context, moves []plan.Election, wait time.Duration) ([]ElectionResult, error) {
 	req := kmsg.NewPtrElectLeadersRequest()
 	req.ElectionType = 0
-	req.TimeoutMillis = int32(c.cfg.Timeout.Milliseconds())
+	req.TimeoutMillis = c.serverTimeout()
 	byTopic := map[string]int{}
 	for _, m := range moves {
 		i, ok := byTopic[m.Topic]

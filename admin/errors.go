@@ -114,10 +114,25 @@ func brokerErr(code int16, message *string) error {
 		return nil
 	}
 	if message != nil && *message != "" {
-		return fmt.Errorf("%w (%s)", err, *message)
+		return &refusal{err, *message}
 	}
 	return err
 }
+
+// refusal is a Kafka error with the broker's own words instead of the general ones.
+type refusal struct {
+	err  error
+	said string
+}
+
+func (r *refusal) Error() string {
+	if ke, ok := errors.AsType[*kerr.Error](r.err); ok {
+		return ke.Message + ": " + r.said
+	}
+	return r.err.Error() + ": " + r.said
+}
+
+func (r *refusal) Unwrap() error { return r.err }
 
 // short is the cause of a failed request in one line, without the library's wrapping.
 func short(err error) string {

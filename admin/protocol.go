@@ -114,7 +114,7 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request) (kmsg.Resp
 	if err != nil {
 		return nil, err
 	}
-	resp, err := cl.Request(ctx, req)
+	resp, err := cl.Request(ctx, req) // finds the controller, and again when it moved
 	if err != nil {
 		return nil, c.controllerErr(ctx, err)
 	}
@@ -128,8 +128,15 @@ func (c *Client) controllerErr(ctx context.Context, err error) error {
 			return e
 		}
 	}
+	if classify(err) == Unreachable {
+		return &Error{Kind: Unreachable, Msg: "the controller did not answer: " + short(err), Hint: "kctl controller describe shows which broker it is; --timeout gives it more time"}
+	}
 	return wrap(err, "ask the controller")
 }
+
+// serverTimeout is the time granted to the controller inside a request: less than what we wait for the
+// answer, so that its own "timed out" arrives.
+func (c *Client) serverTimeout() int32 { return int32(c.cfg.Timeout.Milliseconds() * 8 / 10) }
 
 // eachBroker runs fn for every id, many at once, and returns the error of each.
 func (c *Client) eachBroker(ctx context.Context, ids []cluster.BrokerID, fn func(context.Context, cluster.BrokerID) error) map[cluster.BrokerID]error {

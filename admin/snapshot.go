@@ -57,7 +57,9 @@ func (c *Client) snapshot(ctx context.Context, opts SnapshotOptions) (*model.Sna
 	s, err := c.snapshotProtocol(ctx, opts)
 	_ = g.Wait() // its function returns nil
 	if err != nil {
-		if opts.Source == model.SourceProtocol || !c.HasZooKeeper() {
+		// Without bootstrap servers the brokers were looked for in ZooKeeper: asking it again brings nothing
+		// new unless it answered.
+		if opts.Source == model.SourceProtocol || !c.HasZooKeeper() || len(c.cfg.Bootstrap) == 0 && c.zookeeperFailed() {
 			return nil, err
 		}
 		fromZK, zerr := c.snapshotZooKeeper(ctx, opts)

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/check"
 	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/zkutil/cluster"
@@ -66,7 +67,10 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 	if err := c.refuseCollision(ctx, t.Name); err != nil {
 		return created, false, err
 	}
-	resp, err := c.askController(ctx, createRequest(t, dryRun, c.cfg.Timeout))
+	if err := c.refuseDeadBrokers(ctx, t); err != nil {
+		return created, false, err
+	}
+	resp, err := c.askController(ctx, createRequest(t, dryRun, c.serverTimeout()))
 	if err != nil {
 		return created, false, err
 	}
@@ -84,6 +88,38 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 		created = topic
 	}
 	return created, ok, nil
+}
+
+// refuseDeadBrokers refuses an assignment to brokers that nobody registered: a ZooKeeper-mode controller
+// takes it and makes a topic that can neither be used nor deleted.
+func (c *Client) refuseDeadBrokers(ctx context.Context, t plan.NewTopic) error {
+	if t.Assignment == nil {
+		return nil
+	}
+	m, err := c.metadata(ctx, []string{})
+	if err != nil {
+		return err
+	}
+	brokers, _, _, _ := fromMetadata(m)
+	live := make([]cluster.BrokerID, len(brokers))
+	for i := range brokers {
+		live[i] = brokers[i].ID
+	}
+	var dead []cluster.BrokerID
+	for _, replicas := range t.Assignment {
+		for _, r := range replicas {
+			if !slices.Contains(live, r) && !slices.Contains(dead, r) {
+				dead = append(dead, r)
+			}
+		}
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	return &Error{
+		Kind: Failed, Msg: fmt.Sprintf("create topic %s: broker %s of the replica assignment is not registered", t.Name, check.IDList(dead)),
+		Hint: "registered are " + check.IDList(live),
+	}
 }
 
 func createErr(err error, name string) error {
@@ -111,10 +147,10 @@ func (c *Client) refuseCollision(ctx context.Context, name string) error {
 	return nil
 }
 
-func createRequest(t plan.NewTopic, dryRun bool, timeout time.Duration) *kmsg.CreateTopicsRequest {
+func createRequest(t plan.NewTopic, dryRun bool, timeoutMs int32) *kmsg.CreateTopicsRequest {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.ValidateOnly = dryRun
-	req.TimeoutMillis = int32(timeout.Milliseconds())
+	req.TimeoutMillis = timeoutMs
 	rt := kmsg.NewCreateTopicsRequestTopic()
 	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, t.ReplicationFactor
 	for i, replicas := range t.Assignment {
@@ -211,7 +247,7 @@ func (c *Client) DeleteTopics(ctx context.Context, names []string) (map[string]e
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	req := kmsg.NewPtrDeleteTopicsRequest()
-	req.TimeoutMillis = int32(c.cfg.Timeout.Milliseconds())
+	req.TimeoutMillis = c.serverTimeout()
 	req.TopicNames = names
 	for i := range names {
 		t := kmsg.NewDeleteTopicsRequestTopic()

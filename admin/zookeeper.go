@@ -40,17 +40,31 @@ func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
 	case errors.Is(err, zkutil.ErrNoChroot):
 		e.Kind = NotFound
 		e.Hint = "check the path behind the servers in --zookeeper; without a path the root is used"
-	case errors.Is(err, zkutil.ErrKafkaBroker):
-		e.Kind = Failed
+	case errors.Is(err, zkutil.ErrKafkaBroker), c.kafkaBehind(ctx, err):
+		e.Msg, e.Err = "ZooKeeper "+c.cfg.ZooKeeper.String()+": this is a Kafka broker, not a ZooKeeper server", nil
 		e.Hint = "this is a broker's address: give it with -b, and ZooKeeper's (usually port 2181) with -z"
 	case errors.Is(err, zkutil.ErrNotZooKeeper):
-		e.Kind = Failed
 	case errors.Is(err, zkutil.ErrAuthFailed):
 		e.Kind = Unauthorized
 	case errors.Is(err, zkutil.ErrConnectString):
 		e.Kind = BadInput
 	}
 	return nil, e
+}
+
+// kafkaBehind looks whether a Kafka broker listens where no ZooKeeper answered.
+func (c *Client) kafkaBehind(ctx context.Context, err error) bool {
+	if !errors.Is(err, zkutil.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnoseTime)
+	defer cancel()
+	for _, addr := range c.cfg.ZooKeeper.Servers {
+		if speaksKafka(ctx, addr) {
+			return true
+		}
+	}
+	return false
 }
 
 // zkDo runs reads in batches and returns one response for each.

@@ -112,7 +112,7 @@ func Collision(name string, existing []string) (string, bool) {
 }
 
 // Nearest returns the known name closest to a mistyped one, if one is close enough to be meant: at most a
-// third of its letters differ (Levenshtein distance), and never more than three.
+// third of its letters differ (a swap of neighbours counts as one), and never more than three.
 func Nearest(name string, known []string) (string, bool) {
 	limit := min(3, max(1, len(name)/3))
 	best, found := "", false
@@ -130,25 +130,28 @@ func Nearest(name string, known []string) (string, bool) {
 	return best, found
 }
 
+// distance counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diag := row[0]
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			next := min(row[j]+1, row[j-1]+1, diag+cost)
-			diag, row[j] = row[j], next
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, prev, row = prev, row, before
 	}
-	return row[len(b)]
+	return prev[len(b)]
 }
