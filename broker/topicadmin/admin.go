@@ -217,3 +217,35 @@ func grow(name string, topic znode.Topic, g Growth) (znode.Topic, error) {
 	}
 	return out, nil
 }
+
+// Gone waits until the topic's node has been deleted by the controller, or ctx ends.
+func (a *Admin) Gone(ctx context.Context, name string) error {
+	feed, cancel := a.zk.Subscribe()
+	defer cancel()
+	for {
+		_, exists, err := zkutil.Any(a.zk).ExistsWatch(ctx, znode.TopicPath(name))
+		if err != nil || !exists {
+			return err
+		}
+		if err := nextNotice(ctx, feed, znode.TopicPath(name)); err != nil {
+			return err
+		}
+	}
+}
+
+// nextNotice waits for a watch of path, or for a new session, with which watches are lost.
+func nextNotice(ctx context.Context, feed <-chan zkutil.Notice, path string) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case n, ok := <-feed:
+			if !ok {
+				return zkop.ErrClosed
+			}
+			if n.Watch == nil || n.Watch.Path == path {
+				return nil
+			}
+		}
+	}
+}

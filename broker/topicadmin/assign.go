@@ -157,3 +157,6 @@ func CheckAssignment(assignment map[int32][]cluster.BrokerID, first int32, alive
 	}
 	return nil
 }
+
+// Refuse makes an error that tells a client why, under the given protocol error.
+func Refuse(kind *kerr.Error, reason string) error { return refusal{kind, reason} }
