@@ -25,6 +25,7 @@ type stateID struct {
 type history struct {
 	w       *world
 	epochs  map[stateID]cluster.LeaderEpoch
+	isr     map[stateID][]cluster.BrokerID
 	leaders map[stateID]map[cluster.LeaderEpoch]cluster.BrokerID
 	fail    func(format string, args ...any)
 }
@@ -44,7 +45,7 @@ func (h *history) check() {
 		if s.LeaderEpoch < h.epochs[id] {
 			h.fail("%v: leader epoch fell from %d to %d", tp, h.epochs[id], s.LeaderEpoch)
 		}
-		h.epochs[id] = s.LeaderEpoch
+		h.epochs[id], h.isr[id] = s.LeaderEpoch, s.ISR
 		if h.leaders[id] == nil {
 			h.leaders[id] = map[cluster.LeaderEpoch]cluster.BrokerID{}
 		}
@@ -88,7 +89,19 @@ func (h *history) written(n *node, req zkop.Request) {
 		}
 		if s, err := znode.DecodeState(tp, op.Data); err != nil || s.ControllerEpoch != epoch {
 			h.fail("controller %d of epoch %d wrote %s", n.id, epoch, op.Data)
+		} else if op.Kind == zkop.Set {
+			h.shrinksOnly(tp, s)
 		}
+	}
+}
+
+// shrinksOnly: a controller never puts a replica into the ISR; a leader's shrink that it overwrote would do
+// so and could lose committed records (V3 discussion 3).
+func (h *history) shrinksOnly(tp cluster.TopicPartition, s znode.State) {
+	stat := h.w.do(h.w.admin, zkop.Request{Kind: zkop.Exists, Path: znode.StatePath(tp)}).Stat
+	before, known := h.isr[stateID{stat.Czxid, tp}]
+	if known && !s.Recovering && !subset(s.ISR, before) {
+		h.fail("%v: a controller grew the ISR %v to %v", tp, before, s.ISR)
 	}
 }
 
@@ -98,8 +111,11 @@ type chaos struct {
 	h      *history
 	rt     *rapid.T
 	topics int
-	nextID uint64
-	log    []string
+	// unnotified ISR changes will be announced later; stopping brokers asked for a controlled shutdown.
+	unnotified map[cluster.TopicPartition]bool
+	stopping   map[cluster.BrokerID]bool
+	nextID     uint64
+	log        []string
 }
 
 func (c *chaos) note(format string, args ...any) { c.log = append(c.log, fmt.Sprintf(format, args...)) }
@@ -117,8 +133,12 @@ func (c *chaos) act() {
 		if f := rapid.IntRange(0, 9).Draw(c.rt, "fault"); f > 7 {
 			fault = zkFault(f - 7)
 		}
-		c.note("zk %d fault %d", n.id, fault)
+		rounds := rapid.IntRange(1, 4).Draw(c.rt, "rounds")
+		c.note("zk %d fault %d, %d rounds", n.id, fault, rounds)
 		c.zkStep(n, fault)
+		for range rounds - 1 {
+			c.zkStep(n, zkOK)
+		}
 	case k < 65:
 		c.deliverOne()
 	case k < 75:
@@ -197,15 +217,19 @@ func (c *chaos) kill() {
 
 func (c *chaos) revive() {
 	n := c.pick("revive")
-	if n.session != 0 && c.registered(n) {
-		return
+	if n.session == 0 || !c.registered(n) {
+		c.restart(n)
 	}
-	c.note("revive %d", n.id)
+}
+
+func (c *chaos) restart(n *node) {
+	c.note("restart %d", n.id)
 	if n.session != 0 { // it did not know yet
 		n.session, n.zk = 0, nil
 		c.step(n, SessionEnded{At: c.now, Reason: "late news"})
 		n.sends = nil
 	}
+	delete(c.stopping, n.id)
 	c.start(n.id, Config{}, true)
 }
 
@@ -238,10 +262,15 @@ func (c *chaos) leaderWrites() {
 	s.ISR = isr
 	c.note("leader %d writes isr %v of %v", s.Leader, isr, tp)
 	c.do(c.world.admin, zkop.Request{Kind: zkop.Set, Path: znode.StatePath(tp), Version: version, Data: s.Encode()})
-	if rapid.Bool().Draw(c.rt, "notify") {
-		c.do(c.world.admin, zkop.Request{Kind: zkop.Create, Path: znode.ISRChangePrefix, Mode: zkop.PersistentSequential,
-			Data: znode.EncodeISRChange([]cluster.TopicPartition{tp})})
+	if c.unnotified[tp] = true; rapid.Bool().Draw(c.rt, "notify") {
+		c.notify(tp)
 	}
+}
+
+func (c *chaos) notify(tp cluster.TopicPartition) {
+	delete(c.unnotified, tp)
+	c.do(c.world.admin, zkop.Request{Kind: zkop.Create, Path: znode.ISRChangePrefix, Mode: zkop.PersistentSequential,
+		Data: znode.EncodeISRChange([]cluster.TopicPartition{tp})})
 }
 
 // admin2 creates, expands or deletes a topic, or deletes /controller by hand.
@@ -293,17 +322,24 @@ func (c *chaos) request() {
 	}
 	b := c.pick("stopping")
 	c.note("controlled shutdown of %d at %d", b.id, n.id)
+	c.stopping[b.id] = true
 	c.step(n, ControlledShutdownRequested{At: c.now, RequestID: c.nextID, Request: &kmsg.ControlledShutdownRequest{Version: 3, BrokerID: int32(b.id), BrokerEpoch: b.czxid}})
 }
 
-// heal brings every broker back, lets everything finish, and checks that nothing is left undone.
+// heal brings back every broker that is gone, lets everything finish, and checks that nothing is left
+// undone. Who is up stays up, the controller too, so that nothing is repaired by a takeover.
 func (c *chaos) heal() {
 	c.note("heal")
 	for _, n := range c.sorted() {
-		if n.session != 0 {
-			c.expire(n, true)
+		if n.session == 0 || !c.registered(n) || c.stopping[n.id] {
+			if n.session != 0 && c.registered(n) {
+				c.expire(n, true)
+			}
+			c.restart(n)
 		}
-		c.start(n.id, Config{}, true)
+	}
+	for tp := range c.unnotified {
+		c.notify(tp)
 	}
 	for range 8 {
 		c.settle()
@@ -375,11 +411,17 @@ func (c *chaos) confirmedEverywhere(active *node, tp cluster.TopicPartition, ver
 // TestRandomFailures runs controllers that compete while brokers die and return, sessions expire unnoticed,
 // replies get lost and leaders change ISRs, and checks invariants 1, 2, 3, 13 and 14 of KAFKA_FACTS part 7.
 func TestRandomFailures(t *testing.T) {
+	for i := range 10 { // of 100 runs each, unless -rapid.checks says otherwise
+		t.Run(fmt.Sprint(i), testRandomFailures)
+	}
+}
+
+func testRandomFailures(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		w.quiet = true
-		c := &chaos{world: w, rt: rt}
-		c.h = &history{w: w, epochs: map[stateID]cluster.LeaderEpoch{}, leaders: map[stateID]map[cluster.LeaderEpoch]cluster.BrokerID{}}
+		c := &chaos{world: w, rt: rt, unnotified: map[cluster.TopicPartition]bool{}, stopping: map[cluster.BrokerID]bool{}}
+		c.h = &history{w: w, epochs: map[stateID]cluster.LeaderEpoch{}, isr: map[stateID][]cluster.BrokerID{}, leaders: map[stateID]map[cluster.LeaderEpoch]cluster.BrokerID{}}
 		c.h.fail = func(format string, args ...any) {
 			rt.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(c.log, "\n"))
 		}
