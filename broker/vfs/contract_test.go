@@ -163,6 +163,9 @@ func contractFolders(t *testing.T, fs vfs.FS, dir string) {
 		t.Fatal("folder is no folder")
 	}
 	must(t, fs.SyncDir(sub))
+	if err := fs.SyncAll(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Fatal(err)
+	}
 	if fs.SyncDir(filepath.Join(dir, "none")) == nil {
 		t.Fatal("synced a missing folder")
 	}

@@ -339,6 +339,31 @@ func (m *Mem) SyncDir(name string) error {
 	return nil
 }
 
+// SyncAll implements FS: the whole file system becomes durable.
+func (m *Mem) SyncAll(name string) error {
+	if err := m.begin(OpSync, name); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.find(name) == nil {
+		return pathErr(OpSync, name, fs.ErrNotExist)
+	}
+	for _, op := range m.journal {
+		op.apply(func(d *memNode) map[string]*memNode { return d.durable })
+	}
+	m.journal = nil
+	m.root.syncTree()
+	return nil
+}
+
+func (n *memNode) syncTree() {
+	n.file.sync()
+	for _, c := range n.children {
+		c.syncTree()
+	}
+}
+
 // apply performs the change on the maps that of returns for its folders.
 func (op dirOp) apply(of func(*memNode) map[string]*memNode) {
 	if op.from != nil {

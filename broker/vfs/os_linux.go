@@ -39,3 +39,12 @@ func (OS) Usage(name string) (Usage, error) {
 	}
 	return Usage{Total: int64(st.Blocks) * int64(st.Bsize), Free: int64(st.Bavail) * int64(st.Bsize)}, nil
 }
+
+// SyncAll implements FS with syncfs.
+func (OS) SyncAll(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(osErr(unix.Syncfs(int(d.Fd()))), d.Close())
+}

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -23,3 +24,6 @@ func (OS) Usage(name string) (Usage, error) {
 	}
 	return Usage{Total: int64(st.Blocks) * int64(st.Bsize), Free: int64(st.Bavail) * int64(st.Bsize)}, nil
 }
+
+// SyncAll implements FS.
+func (OS) SyncAll(string) error { return errors.ErrUnsupported }

@@ -34,6 +34,9 @@ type FS interface {
 	RemoveAll(name string) error
 	// SyncDir makes the entries of a folder durable: files created, renamed or removed in it.
 	SyncDir(name string) error
+	// SyncAll makes everything below a folder durable, contents and entries, and possibly the rest of the
+	// volume: one call instead of many Syncs. errors.ErrUnsupported where the system has no such call.
+	SyncAll(name string) error
 	// Lock takes the exclusive lock that the named file stands for (made when missing) and holds it until
 	// the returned Closer is closed or the process ends. ErrLocked when another holder has it. The lock
 	// also excludes a JVM's FileChannel.tryLock on the same file.
