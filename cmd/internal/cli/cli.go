@@ -30,13 +30,16 @@ import (
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/topics"
 	"kctl/cmd/internal/cli/transitions"
+	"kctl/cmd/internal/cli/tuicmd"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/cmd/internal/cli/zk"
+	"kctl/tui/quiet"
 )
 
 // Main runs kctl with the process' arguments, streams and environment and returns the exit code.
 // An interrupt ends the command in order; a second one kills it.
 func Main() int {
+	quiet.Restore()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -95,7 +98,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
 		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f),
-		contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
+		tuicmd.New(f), contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
 	} {
 		root.AddCommand(c)
 	}

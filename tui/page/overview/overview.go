@@ -1,0 +1,387 @@
+// Package overview is the first page: brokers, partitions and the live positions of the replicas of the
+// partitions in view. The replica positions of what is visible, and only of that, are read with every
+// refresh, so that the page costs the same on a cluster of any size.
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/tui/data"
+	"kctl/tui/keys"
+	"kctl/tui/theme"
+	"kctl/zkutil/cluster"
+)
+
+type pane int
+
+// The panes, in tab order.
+const (
+	brokersPane pane = iota
+	partitionsPane
+	replicasPane
+	panes
+)
+
+// sortKey is the column by which partitions are sorted.
+type sortKey int
+
+const (
+	byName sortKey = iota
+	byLag
+	byLeader
+	byISR
+	sortKeys
+)
+
+func (k sortKey) String() string { return [...]string{"name", "lag", "leader", "isr"}[k] }
+
+// Model is the page. It is a value: Update returns a changed copy.
+type Model struct {
+	loader  *data.Loader
+	theme   theme.Theme
+	refresh time.Duration
+
+	width, height int
+	seq           uint64 // number of the newest snapshot request
+	lagSeq        uint64 // number of the newest lag request
+	inFlight      bool
+
+	snap     *model.Snapshot
+	loadedAt time.Time
+	brokers  []rows.Broker
+	parts    []*model.Partition // filtered and sorted
+	lag      map[cluster.TopicPartition][]rows.ReplicaLag
+	err      string
+	lagErr   string
+
+	focus     pane
+	cursor    [panes]int
+	top       [panes]int // first visible row
+	filter    string
+	filtering bool
+	problems  bool
+	sort      sortKey
+	desc      bool
+	paused    bool
+	help      bool
+}
+
+// New returns the page; nothing is read before Init.
+func New(loader *data.Loader, th theme.Theme, refresh time.Duration) Model {
+	return Model{loader: loader, theme: th, refresh: refresh, focus: partitionsPane, width: 80, height: 24,
+		lag: map[cluster.TopicPartition][]rows.ReplicaLag{}}
+}
+
+// Init reads the cluster for the first time.
+func (m Model) Init() (Model, tea.Cmd) { return m.load() }
+
+func (m Model) load() (Model, tea.Cmd) {
+	m.seq++
+	m.inFlight = true
+	return m, m.loader.Snapshot(m.seq)
+}
+
+// SetSize tells the page its size.
+func (m Model) SetSize(w, h int) (Model, tea.Cmd) {
+	m.width, m.height = w, h
+	m.scroll()
+	return m.loadLag()
+}
+
+// Update takes one message and returns the changed page and what is to be read.
+func (m Model) Update(msg tea.Msg) (Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case data.SnapshotLoaded:
+		return m.loaded(msg)
+	case data.LagLoaded:
+		return m.lagLoaded(msg), nil
+	case data.Tick:
+		if msg.Seq != m.seq || m.paused || m.inFlight {
+			return m, nil
+		}
+		return m.load()
+	case tea.KeyMsg:
+		if m.filtering {
+			return m.typeFilter(msg)
+		}
+		return m.act(keys.Of(msg))
+	}
+	return m, nil
+}
+
+// loaded takes a snapshot, unless a newer one was asked for meanwhile.
+func (m Model) loaded(msg data.SnapshotLoaded) (Model, tea.Cmd) {
+	if msg.Seq != m.seq {
+		return m, nil
+	}
+	m.inFlight = false
+	next := data.After(m.seq, m.refresh)
+	if msg.Err != nil {
+		m.err = msg.Err.Error()
+		return m, next
+	}
+	m.err, m.loadedAt, m.snap = "", msg.At, msg.Snapshot
+	if len(m.snap.Problems) > 0 {
+		m.err = m.snap.Problems[0].Object + ": " + m.snap.Problems[0].Message
+	}
+	m.brokers = rows.Brokers(m.snap)
+	m.arrange()
+	m, lag := m.loadLag()
+	return m, tea.Batch(next, lag)
+}
+
+func (m Model) lagLoaded(msg data.LagLoaded) Model {
+	if msg.Seq != m.lagSeq {
+		return m
+	}
+	m.lagErr = ""
+	if msg.Err != nil {
+		m.lagErr = msg.Err.Error()
+		return m
+	}
+	m.lag = map[cluster.TopicPartition][]rows.ReplicaLag{}
+	for i := range msg.Positions {
+		p := &msg.Positions[i]
+		tp := cluster.TopicPartition{Topic: p.Topic, Partition: p.Partition}
+		m.lag[tp] = append(m.lag[tp], rows.OfReplica(p))
+	}
+	if m.sort == byLag {
+		m.arrange()
+	}
+	return m
+}
+
+// loadLag asks for the replicas of the partitions in view.
+func (m Model) loadLag() (Model, tea.Cmd) {
+	if len(m.parts) == 0 {
+		return m, nil
+	}
+	var args []plan.Target
+	for _, p := range m.visibleParts() {
+		i := slices.IndexFunc(args, func(t plan.Target) bool { return t.Topic == p.Topic })
+		if i < 0 {
+			args = append(args, plan.Target{Topic: p.Topic})
+			i = len(args) - 1
+		}
+		args[i].Partitions = append(args[i].Partitions, p.Partition)
+	}
+	m.lagSeq++
+	return m, m.loader.Lag(m.lagSeq, args)
+}
+
+func (m *Model) visibleParts() []*model.Partition {
+	h := m.layout()[partitionsPane]
+	first := m.top[partitionsPane]
+	if h <= 1 { // the pane is hidden: only the selected one
+		first, h = m.cursor[partitionsPane], 2
+	}
+	return m.parts[min(first, len(m.parts)):min(first+h-1, len(m.parts))]
+}
+
+// arrange filters and sorts the partitions and keeps the cursor on its partition.
+func (m *Model) arrange() {
+	var selected *model.Partition
+	if c := m.cursor[partitionsPane]; c < len(m.parts) {
+		selected = m.parts[c]
+	}
+	m.parts = nil
+	for i := range m.snap.Topics {
+		for j := range m.snap.Topics[i].Partitions {
+			if p := &m.snap.Topics[i].Partitions[j]; m.shows(p) {
+				m.parts = append(m.parts, p)
+			}
+		}
+	}
+	slices.SortStableFunc(m.parts, m.compare)
+	if selected != nil {
+		if i := slices.IndexFunc(m.parts, func(p *model.Partition) bool { return p.TP() == selected.TP() }); i >= 0 {
+			m.cursor[partitionsPane] = i
+		}
+	}
+	m.scroll()
+}
+
+func (m *Model) shows(p *model.Partition) bool {
+	if m.filter != "" && !strings.Contains(fmt.Sprintf("%s:%d", p.Topic, p.Partition), m.filter) {
+		return false
+	}
+	return !m.problems || p.IsOffline() || p.UnderReplicated() || p.UnderMinISR() || p.NotPreferred() || p.Err != ""
+}
+
+func (m *Model) compare(a, b *model.Partition) int {
+	c := 0
+	switch m.sort {
+	case byLag:
+		c = cmp.Compare(m.maxLag(b), m.maxLag(a))
+	case byLeader:
+		c = cmp.Compare(a.Leader, b.Leader)
+	case byISR:
+		c = cmp.Compare(len(a.ISR), len(b.ISR))
+	}
+	if c == 0 {
+		c = a.TP().Compare(b.TP())
+	}
+	if m.desc {
+		return -c
+	}
+	return c
+}
+
+// maxLag is the largest lag among the followers, -1 when not known.
+func (m *Model) maxLag(p *model.Partition) int64 {
+	worst := int64(-1)
+	for _, r := range m.lag[p.TP()] {
+		if r.Role == "follower" {
+			worst = max(worst, r.LagRecords)
+		}
+	}
+	return worst
+}
+
+// act carries out a key.
+func (m Model) act(a keys.Action) (Model, tea.Cmd) {
+	switch a {
+	case keys.Quit:
+		return m, tea.Quit
+	case keys.Help:
+		m.help = !m.help
+	case keys.Clear:
+		if m.help {
+			m.help = false
+			return m, nil
+		}
+		return m.setFilter("")
+	case keys.Filter:
+		m.filtering, m.focus = true, partitionsPane
+	case keys.NextPane:
+		m.focus = (m.focus + 1) % panes
+		m.scroll()
+	case keys.PrevPane:
+		m.focus = (m.focus + panes - 1) % panes
+		m.scroll()
+	case keys.Brokers, keys.Parts, keys.Replicas:
+		m.focus = map[keys.Action]pane{keys.Brokers: brokersPane, keys.Parts: partitionsPane, keys.Replicas: replicasPane}[a]
+		m.scroll()
+	case keys.Refresh:
+		return m.load()
+	case keys.Pause:
+		m.paused = !m.paused
+		if !m.paused && !m.inFlight {
+			return m.load()
+		}
+	case keys.Sort, keys.Reverse, keys.Problems:
+		return m.rearrange(a)
+	default:
+		return m.move(a)
+	}
+	return m, nil
+}
+
+func (m Model) rearrange(a keys.Action) (Model, tea.Cmd) {
+	switch a {
+	case keys.Sort:
+		m.sort = (m.sort + 1) % sortKeys
+	case keys.Reverse:
+		m.desc = !m.desc
+	case keys.Problems:
+		m.problems = !m.problems
+	}
+	if m.snap == nil {
+		return m, nil
+	}
+	m.arrange()
+	return m.loadLag()
+}
+
+func (m Model) setFilter(f string) (Model, tea.Cmd) {
+	m.filter = f
+	if m.snap == nil {
+		return m, nil
+	}
+	m.arrange()
+	return m.loadLag()
+}
+
+func (m Model) typeFilter(msg tea.KeyMsg) (Model, tea.Cmd) {
+	switch msg.Type {
+	case tea.KeyEnter:
+		m.filtering = false
+		return m, nil
+	case tea.KeyEsc:
+		m.filtering = false
+		return m.setFilter("")
+	case tea.KeyCtrlC:
+		return m, tea.Quit
+	case tea.KeyBackspace:
+		if r := []rune(m.filter); len(r) > 0 {
+			return m.setFilter(string(r[:len(r)-1]))
+		}
+	case tea.KeyRunes:
+		return m.setFilter(m.filter + string(msg.Runes))
+	}
+	return m, nil
+}
+
+// move moves the cursor of the focused pane.
+func (m Model) move(a keys.Action) (Model, tea.Cmd) {
+	page := max(1, m.layout()[m.focus]-2)
+	step, ok := map[keys.Action]int{
+		keys.Up: -1, keys.Down: 1, keys.PageUp: -page, keys.PageDown: page, keys.Top: -1 << 30, keys.Bottom: 1 << 30,
+	}[a]
+	if !ok {
+		return m, nil
+	}
+	topBefore := m.top[partitionsPane]
+	m.cursor[m.focus] += step
+	m.scroll()
+	if m.focus == partitionsPane {
+		m.cursor[replicasPane] = 0
+		if m.top[partitionsPane] != topBefore || m.layout()[partitionsPane] <= 1 {
+			return m.loadLag()
+		}
+	}
+	return m, nil
+}
+
+// length is the number of rows of a pane.
+func (m *Model) length(p pane) int {
+	switch p {
+	case brokersPane:
+		return len(m.brokers)
+	case partitionsPane:
+		return len(m.parts)
+	default:
+		return len(m.selectedReplicas())
+	}
+}
+
+func (m *Model) selectedReplicas() []rows.ReplicaLag {
+	if c := m.cursor[partitionsPane]; c < len(m.parts) {
+		return m.lag[m.parts[c].TP()]
+	}
+	return nil
+}
+
+// scroll keeps cursors inside their panes and in view.
+func (m *Model) scroll() {
+	h := m.layout()
+	for p := range panes {
+		n := m.length(p)
+		m.cursor[p] = max(0, min(m.cursor[p], n-1))
+		view := max(1, h[p]-1)
+		m.top[p] = max(0, min(m.top[p], m.cursor[p], n-1))
+		if m.cursor[p] >= m.top[p]+view {
+			m.top[p] = m.cursor[p] - view + 1
+		}
+		m.top[p] = max(0, min(m.top[p], n-view))
+	}
+}
