@@ -85,6 +85,14 @@ func New(static *config.Broker, opts Options) *Broker {
 // Ready is closed when the broker is registered and its metadata names itself and a live controller.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
+// Bound is closed when the listeners are bound, so that Addr does not block.
+func (b *Broker) Bound() <-chan struct{} { return b.bound }
+
+// AwaitLeaders waits until this broker's metadata names live leaders of at least n partitions of the topic.
+func (b *Broker) AwaitLeaders(ctx context.Context, topic string, n int) error {
+	return b.cache.Wait(ctx, func(s *metadata.Snapshot) bool { return s.HasLeaders(topic, n) })
+}
+
 // ID returns the broker id; the generated one once Ready is closed.
 func (b *Broker) ID() cluster.BrokerID { return b.id }
 

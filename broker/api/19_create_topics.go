@@ -151,22 +151,8 @@ func (s *Service) awaitCreated(ctx context.Context, req *kmsg.CreateTopicsReques
 		if t.ErrorCode != 0 {
 			continue
 		}
-		if s.Metadata.Wait(ctx, func(snap *metadata.Snapshot) bool { return hasLeaders(snap, t.Topic, t.NumPartitions) }) != nil {
+		if s.Metadata.Wait(ctx, func(snap *metadata.Snapshot) bool { return snap.HasLeaders(t.Topic, int(t.NumPartitions)) }) != nil {
 			t.ErrorCode = kerr.RequestTimedOut.Code
 		}
 	}
-}
-
-// hasLeaders reports whether the topic has at least n partitions, all with live leaders.
-func hasLeaders(snap *metadata.Snapshot, topic string, n int32) bool {
-	t, ok := snap.Topic(topic)
-	if !ok || len(t.Partitions) < int(n) {
-		return false
-	}
-	for i := range t.Partitions {
-		if !snap.IsAlive(t.Partitions[i].Leader) {
-			return false
-		}
-	}
-	return true
 }

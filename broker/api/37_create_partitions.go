@@ -61,7 +61,7 @@ func (s *Service) awaitGrown(ctx context.Context, req *kmsg.CreatePartitionsRequ
 		if t.ErrorCode != 0 {
 			continue
 		}
-		if s.Metadata.Wait(ctx, func(snap *metadata.Snapshot) bool { return hasLeaders(snap, t.Topic, req.Topics[i].Count) }) != nil {
+		if s.Metadata.Wait(ctx, func(snap *metadata.Snapshot) bool { return snap.HasLeaders(t.Topic, int(req.Topics[i].Count)) }) != nil {
 			t.ErrorCode = kerr.RequestTimedOut.Code
 		}
 	}

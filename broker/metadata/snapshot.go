@@ -95,6 +95,20 @@ func (s *Snapshot) PartitionCount() int {
 	return n
 }
 
+// HasLeaders reports whether the topic has at least n partitions, all with live leaders.
+func (s *Snapshot) HasLeaders(topic string, n int) bool {
+	t, ok := s.topics[topic]
+	if !ok || len(t.Partitions) < n {
+		return false
+	}
+	for i := range t.Partitions {
+		if !s.IsAlive(t.Partitions[i].Leader) {
+			return false
+		}
+	}
+	return true
+}
+
 // Partition finds a partition by index.
 func (t *Topic) Partition(index int32) (*Partition, bool) {
 	// Indexes are dense except for moments, so the guess nearly always hits.

@@ -58,6 +58,9 @@ func (r *Request) NoReply() { r.finish(nothing{}) }
 // Abort ends the request and closes the connection after the answers before it are sent.
 func (r *Request) Abort() { r.finish(hangup{}) }
 
+// Answered reports whether Reply, NoReply or Abort was called.
+func (r *Request) Answered() bool { return r.state.Load() >= answered }
+
 func (r *Request) finish(body Body) {
 	r.body = body
 	switch r.state.Swap(answered) {
