@@ -45,9 +45,10 @@ func DecodeRegistration(id cluster.BrokerID, data []byte) (Registration, error) 
 	if r.Version >= 2 {
 		r.decodeEndpoints(d)
 	}
-	if r.Version >= 3 {
-		r.Rack = d.text("rack", false)
-	}
+	// A field that a version should not have is not unknown: left there, it would be written twice.
+	d.take("endpoints")
+	d.take("listener_security_protocol_map")
+	r.Rack = d.text("rack", false)
 	if raw, ok := d.take("features"); ok && string(raw) != "null" {
 		if splitObject(raw) == nil {
 			d.fail("features", "%s is not an object", excerpt(raw))
