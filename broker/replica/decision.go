@@ -49,6 +49,12 @@ func (p *Partition) sameEpoch(ev LeaderAndISR, out []Effect) []Effect {
 // apply goes on with p.applying once the log is open.
 func (p *Partition) apply(out []Effect) []Effect {
 	ev := p.applying.ev
+	if ev.LeaderEpoch < p.log.lastEpoch {
+		// The log holds records of a later epoch: the decision is an old one, or ZooKeeper has lost writes
+		// (KAFKA-12163). Epochs in a log must never fall.
+		p.applying = nil
+		return append(out, Answer{CodeStaleControllerEpoch})
+	}
 	if ev.Leader == p.cfg.Self {
 		p.applying.wait = waitEpochStart
 		return append(out, AssignEpochStart{Epoch: ev.LeaderEpoch, Offset: p.log.end})
@@ -58,6 +64,12 @@ func (p *Partition) apply(out []Effect) []Effect {
 		p.applying.wait = waitCut
 		out = append(out, p.logCut(p.log.hw, NoEpochs))
 		return append(out, TruncateTo{Offset: p.log.hw})
+	}
+	if p.log.emptyEpoch {
+		// We led and appended nothing. Records of an older epoch may follow from the leader; they must not be
+		// taken for ours.
+		p.applying.wait = waitCut
+		return append(out, TruncateTo{Offset: p.log.end})
 	}
 	return p.becomeFollower(out)
 }
@@ -72,7 +84,8 @@ func (p *Partition) logOpened(ev LogOpened, out []Effect) []Effect {
 		p.applying = nil
 		return append(out, Answer{CodeInconsistentTopicID})
 	}
-	p.log = logState{open: true, start: ev.LogStart, end: ev.LogEnd, lastEpoch: ev.LastEpoch, topicID: ev.TopicID}
+	p.log = logState{open: true, start: ev.LogStart, end: ev.LogEnd, lastEpoch: ev.LastEpoch, emptyEpoch: ev.EmptyEpoch,
+		topicID: ev.TopicID}
 	p.log.hw = min(max(ev.HighWatermark, ev.LogStart), ev.LogEnd)
 	out = append(out, SetHighWatermark{p.log.hw})
 	return p.apply(out)
@@ -101,7 +114,7 @@ func (p *Partition) accept() LeaderAndISR {
 func (p *Partition) becomeLeader(out []Effect) []Effect {
 	ev := p.accept()
 	from := p.setRole(Leader)
-	p.epochStart = p.log.end
+	p.epochStart, p.log.emptyEpoch = p.log.end, true
 	p.resetFollowers(ev.At, from == Leader)
 	out = append(out, p.roleChanged(from))
 	out = p.advanceHighWatermark(ev.At, out)

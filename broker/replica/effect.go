@@ -18,7 +18,8 @@ type AssignEpochStart struct {
 	Offset int64
 }
 
-// TruncateTo drops everything at and above Offset. Answered by Truncated.
+// TruncateTo drops everything at and above Offset, also epochs that begin there and have no records: with
+// Offset at the log end that is all it does. Answered by Truncated.
 type TruncateTo struct{ Offset int64 }
 
 // TruncateFullyAndStartAt drops the whole log and starts an empty one at Offset. Answered by Truncated.

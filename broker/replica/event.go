@@ -42,6 +42,7 @@ type LogOpened struct {
 	LogEnd        int64
 	HighWatermark int64
 	LastEpoch     cluster.LeaderEpoch // of the last record; NoLeaderEpoch when there is none or it is unknown
+	EmptyEpoch    bool                // the epoch cache ends with an epoch that has no records
 	TopicID       cluster.TopicID     // of partition.metadata; zero when it holds none
 	Failed        bool                // the log directory is offline
 }
@@ -164,11 +165,12 @@ var UndefinedEpochEnd = EpochEnd{cluster.NoLeaderEpoch, -1}
 func (e EpochEnd) Known() bool { return e.Epoch >= 0 && e.Offset >= 0 }
 
 // FetchAnswered is the leader's answer for this partition to a fetch at FetchOffset, after its records (if
-// any) were appended. Stale answers are ignored by LeaderEpoch and FetchOffset.
+// any) were appended. Answers to an earlier state of the log are ignored: the first three fields name the state.
 type FetchAnswered struct {
 	At            time.Time
 	LeaderEpoch   cluster.LeaderEpoch // with which the fetch was sent
 	FetchOffset   int64               // at which the fetch was sent
+	FetchedEpoch  cluster.LeaderEpoch // last fetched epoch that was sent
 	Code          Code
 	HighWatermark int64 // of the leader
 	LogStart      int64 // of the leader

@@ -35,14 +35,16 @@ func (p *Partition) stopFetching(out []Effect) []Effect {
 	return append(out, StopFetching{})
 }
 
-// AcceptsFetch reports whether records of an answer to a fetch that was sent with this epoch and offset may
-// be appended now.
-func (p *Partition) AcceptsFetch(epoch cluster.LeaderEpoch, offset int64) bool {
-	return p.role == Follower && p.fetch.active && p.fetch.busy == notBusy && epoch == p.epoch && offset == p.log.end
+// AcceptsFetch reports whether the answer to a fetch that was sent with this leader epoch, at this offset and
+// with this last fetched epoch, may be applied now. Offset and last epoch together name the log up to there: an
+// answer to what the log was before a truncation does not fit what it is after.
+func (p *Partition) AcceptsFetch(epoch cluster.LeaderEpoch, offset int64, fetched cluster.LeaderEpoch) bool {
+	return p.role == Follower && p.fetch.active && p.fetch.busy == notBusy &&
+		epoch == p.epoch && offset == p.log.end && fetched == p.log.lastEpoch
 }
 
 func (p *Partition) fetchAnswered(ev FetchAnswered, out []Effect) []Effect {
-	if !p.AcceptsFetch(ev.LeaderEpoch, ev.FetchOffset) {
+	if !p.AcceptsFetch(ev.LeaderEpoch, ev.FetchOffset, ev.FetchedEpoch) {
 		return out
 	}
 	switch {
@@ -120,7 +122,7 @@ func (p *Partition) truncated(ev Truncated, out []Effect) []Effect {
 	if ev.Failed {
 		return p.logFailed(out)
 	}
-	p.log.start, p.log.end, p.log.lastEpoch = ev.LogStart, ev.LogEnd, ev.LastEpoch
+	p.log.start, p.log.end, p.log.lastEpoch, p.log.emptyEpoch = ev.LogStart, ev.LogEnd, ev.LastEpoch, false
 	// After a full truncation the high watermark is the new start: log start <= HW <= LEO, always (KAFKA-9491).
 	if hw := min(max(p.log.hw, ev.LogStart), ev.LogEnd); hw != p.log.hw {
 		p.log.hw = hw

@@ -43,7 +43,9 @@ func (p *Partition) follower(id cluster.BrokerID) *follower {
 func (p *Partition) appended(ev Appended, out []Effect) []Effect {
 	invariant.Assert(p.role == Leader, "append as %s", p.role)
 	invariant.Assert(ev.LogEnd >= p.log.end, "log end fell from %d to %d by an append", p.log.end, ev.LogEnd)
-	p.log.end, p.log.lastEpoch = ev.LogEnd, p.epoch
+	if ev.LogEnd > p.log.end {
+		p.log.end, p.log.lastEpoch, p.log.emptyEpoch = ev.LogEnd, p.epoch, false
+	}
 	return p.advanceHighWatermark(ev.At, out)
 }
 

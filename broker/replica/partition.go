@@ -77,7 +77,8 @@ type logState struct {
 	open       bool
 	start, end int64
 	hw         int64
-	lastEpoch  cluster.LeaderEpoch
+	lastEpoch  cluster.LeaderEpoch // of the last record
+	emptyEpoch bool                // the epoch cache goes on after it
 	topicID    cluster.TopicID
 }
 

@@ -107,7 +107,11 @@ func (l *modelLog) EndOffsetForEpoch(epoch cluster.LeaderEpoch) (cluster.LeaderE
 	return l.epochs[i].Epoch, l.epochs[i+1].Offset
 }
 
+// assign is Kafka's rule too: an epoch that is known keeps its earlier start (a leader restarted within it).
 func (l *modelLog) assign(epoch cluster.LeaderEpoch, offset int64) {
+	if n := len(l.epochs); n > 0 && l.epochs[n-1].Epoch == epoch && l.epochs[n-1].Offset <= offset {
+		return
+	}
 	for n := len(l.epochs); n > 0 && (l.epochs[n-1].Epoch >= epoch || l.epochs[n-1].Offset >= offset); n-- {
 		l.epochs = l.epochs[:n-1]
 	}
@@ -115,10 +119,7 @@ func (l *modelLog) assign(epoch cluster.LeaderEpoch, offset int64) {
 }
 
 func (l *modelLog) truncate(to int64) {
-	if to >= l.end {
-		return // as storage: nothing to cut, the epochs stay
-	}
-	l.end = to
+	l.end = min(l.end, to)
 	for n := len(l.epochs); n > 0 && l.epochs[n-1].Offset >= to; n-- {
 		l.epochs = l.epochs[:n-1]
 	}
@@ -132,7 +133,7 @@ func (l *modelLog) answer(eff Effect, at time.Time) Event {
 			l.topicID = eff.TopicID
 		}
 		return LogOpened{At: at, LogStart: l.start, LogEnd: l.end, HighWatermark: l.hw, LastEpoch: l.lastEpoch(),
-			TopicID: l.topicID, Failed: l.failed}
+			EmptyEpoch: len(l.epochs) > 0 && l.epochs[len(l.epochs)-1].Epoch != l.lastEpoch(), TopicID: l.topicID, Failed: l.failed}
 	case AssignEpochStart:
 		l.assign(eff.Epoch, eff.Offset)
 		return EpochStartAssigned{At: at, Failed: l.failed}
@@ -336,7 +337,8 @@ var verbs = map[string]func(*story){
 	// answer is the leader's, to the fetch at our log end: records=N of epoch=E hw= start= | error= | diverging=e:o | corrupt
 	"answer": func(s *story) {
 		ev := FetchAnswered{At: s.now, LeaderEpoch: cluster.LeaderEpoch(s.num("sent-epoch", int64(s.p.LeaderEpoch()))),
-			FetchOffset: s.num("sent-offset", s.log.end), Code: Code(s.num("error", 0)), HighWatermark: s.num("hw", -1),
+			FetchOffset:  s.num("sent-offset", s.log.end),
+			FetchedEpoch: cluster.LeaderEpoch(s.num("sent-last", int64(s.log.lastEpoch()))), Code: Code(s.num("error", 0)), HighWatermark: s.num("hw", -1),
 			LogStart: s.num("start", 0), AppendFailed: s.has("corrupt")}
 		if s.has("diverging") {
 			d := s.epochEnd("diverging")
@@ -344,7 +346,7 @@ var verbs = map[string]func(*story){
 			ev.Diverging, ev.LocalEnd = &d, EpochEnd{e, o}
 		}
 		if n := s.num("records", 0); n > 0 {
-			if !s.p.AcceptsFetch(ev.LeaderEpoch, ev.FetchOffset) {
+			if !s.p.AcceptsFetch(ev.LeaderEpoch, ev.FetchOffset, ev.FetchedEpoch) {
 				s.say("records are not taken")
 				return
 			}

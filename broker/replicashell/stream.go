@@ -62,8 +62,9 @@ type partitionID struct {
 
 // sentFetch is what the leader's session holds for a partition.
 type sentFetch struct {
-	f      *follow
-	offset int64
+	f       *follow
+	offset  int64
+	fetched cluster.LeaderEpoch
 }
 
 func newStream(ss *streams, key streamKey) *stream {
@@ -372,7 +373,7 @@ func (s *stream) nameChanged(req *kmsg.FetchRequest) {
 		t := &req.Topics[len(req.Topics)-1]
 		t.Partitions = append(t.Partitions, p)
 		f.inSession = true
-		s.sent[id] = sentFetch{f, f.offset}
+		s.sent[id] = sentFetch{f, f.offset, f.lastEpoch}
 		delete(s.forgotten, id)
 	}
 	clear(s.changed)
@@ -416,7 +417,7 @@ func (s *stream) apply(resp *kmsg.FetchResponse) {
 }
 
 func (s *stream) applyOne(sent sentFetch, rp *kmsg.FetchResponseTopicPartition) (lag int64) {
-	answer := logexec.Answer{LeaderEpoch: sent.f.epoch, FetchOffset: sent.offset, Code: replica.Code(rp.ErrorCode),
+	answer := logexec.Answer{LeaderEpoch: sent.f.epoch, FetchOffset: sent.offset, FetchedEpoch: sent.fetched, Code: replica.Code(rp.ErrorCode),
 		HighWatermark: rp.HighWatermark, LogStart: rp.LogStartOffset, Records: rp.RecordBatches}
 	if rp.DivergingEpoch.Epoch >= 0 || rp.DivergingEpoch.EndOffset >= 0 {
 		answer.Diverging = &replica.EpochEnd{Epoch: cluster.LeaderEpoch(rp.DivergingEpoch.Epoch), Offset: rp.DivergingEpoch.EndOffset}

@@ -34,7 +34,7 @@ func Open(m *storage.Manager, tp cluster.TopicPartition, cfg storage.Config, eff
 		hw = log.LogStartOffset()
 	}
 	return log, replica.LogOpened{At: at, LogStart: log.LogStartOffset(), LogEnd: log.LogEndOffset(),
-		HighWatermark: hw, LastEpoch: LastEpoch(log), TopicID: log.TopicID()}, nil
+		HighWatermark: hw, LastEpoch: LastEpoch(log), EmptyEpoch: emptyEpoch(log), TopicID: log.TopicID()}, nil
 }
 
 func anyOffline(m *storage.Manager) bool {
@@ -61,6 +61,26 @@ func LastEpoch(log *storage.Log) cluster.LeaderEpoch {
 	return epoch
 }
 
+// emptyEpoch reports whether the epoch cache goes on after the last record's epoch.
+func emptyEpoch(log *storage.Log) bool {
+	latest, ok := log.LatestEpoch()
+	return ok && latest != LastEpoch(log)
+}
+
+// dropEmptyEpoch removes epochs that begin at the log end. Naming the last record's epoch anew, at its own
+// start, makes the cache forget all that came after.
+func dropEmptyEpoch(log *storage.Log) error {
+	last := LastEpoch(log)
+	if last < 0 || !emptyEpoch(log) {
+		return nil // an empty log's cache is put right by the first append
+	}
+	start := log.LogStartOffset()
+	if last > 0 {
+		_, start = log.EndOffsetForEpoch(last - 1)
+	}
+	return log.AssignEpochStart(last, start)
+}
+
 // EpochEnd looks an epoch up in the log.
 func EpochEnd(log *storage.Log, epoch cluster.LeaderEpoch) replica.EpochEnd {
 	found, end := log.EndOffsetForEpoch(epoch)
@@ -79,7 +99,9 @@ func Execute(log *storage.Log, eff replica.Effect, at time.Time) (ev replica.Eve
 		err = log.AssignEpochStart(eff.Epoch, eff.Offset)
 		return replica.EpochStartAssigned{At: at, Failed: err != nil}, true, err
 	case replica.TruncateTo:
-		err = log.TruncateTo(eff.Offset)
+		if err = log.TruncateTo(eff.Offset); err == nil {
+			err = dropEmptyEpoch(log)
+		}
 		return truncated(log, at, err), true, err
 	case replica.TruncateFullyAndStartAt:
 		err = log.TruncateFullyAndStartAt(eff.Offset)
@@ -103,6 +125,7 @@ func truncated(log *storage.Log, at time.Time, err error) replica.Truncated {
 type Answer struct {
 	LeaderEpoch   cluster.LeaderEpoch // with which the fetch was sent
 	FetchOffset   int64               // at which the fetch was sent
+	FetchedEpoch  cluster.LeaderEpoch // last fetched epoch that was sent
 	Code          replica.Code
 	HighWatermark int64
 	LogStart      int64
@@ -114,9 +137,9 @@ type Answer struct {
 // Calling it and stepping the event must be one critical section. err is an append failure to be logged; it is
 // an offline directory when it wraps storage.ErrStorage or storage.ErrOffline, and then ev is LogFailed.
 func ApplyFetch(p *replica.Partition, log *storage.Log, a Answer, at time.Time) (ev replica.Event, appended int, err error) {
-	fa := replica.FetchAnswered{At: at, LeaderEpoch: a.LeaderEpoch, FetchOffset: a.FetchOffset, Code: a.Code,
+	fa := replica.FetchAnswered{At: at, LeaderEpoch: a.LeaderEpoch, FetchOffset: a.FetchOffset, FetchedEpoch: a.FetchedEpoch, Code: a.Code,
 		HighWatermark: a.HighWatermark, LogStart: a.LogStart, Diverging: a.Diverging, LocalEnd: replica.UndefinedEpochEnd}
-	if !p.AcceptsFetch(a.LeaderEpoch, a.FetchOffset) {
+	if !p.AcceptsFetch(a.LeaderEpoch, a.FetchOffset, a.FetchedEpoch) {
 		return fa, 0, nil // stale: the core ignores it
 	}
 	if a.Diverging != nil {
