@@ -23,7 +23,7 @@ type client struct {
 	tp    cluster.TopicPartition
 	batch []byte
 	count int32
-	try   int // attempts so far; an answer to an earlier one is ignored
+	try   int // attempts of all batches so far; an answer to an earlier one is ignored
 }
 
 func newClient(s *Sim, pid int64) *client {
@@ -73,7 +73,7 @@ func (c *client) produce() {
 		c.soon()
 		return
 	}
-	c.busy, c.tp, c.try = true, tp, 0
+	c.busy, c.tp = true, tp
 	c.build()
 	c.send()
 }

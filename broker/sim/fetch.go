@@ -55,7 +55,7 @@ func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
 		return
 	}
 	v := a.verdict
-	ev, appended, err := logexec.ApplyFetch(p.core, p.log, logexec.Answer{LeaderEpoch: q.CurrentEpoch, FetchOffset: q.Offset,
+	ev, appended, err := logexec.ApplyFetch(p.core, p.log, logexec.Answer{LeaderEpoch: q.CurrentEpoch, FetchOffset: q.Offset, FetchedEpoch: q.LastFetchedEpoch,
 		Code: v.Code, HighWatermark: v.HighWatermark, LogStart: v.LogStart, Diverging: v.Diverging, Records: a.records}, p.n.sim.now)
 	if _, failed := ev.(replica.LogFailed); failed {
 		p.n.diskFailed(err)
@@ -64,6 +64,9 @@ func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
 	if err != nil {
 		p.n.sim.fail("%s %s: append as follower at %d: %v", p.n, p.tp, q.Offset, err)
 		return
+	}
+	if p.n.sim.trace.on() {
+		p.n.sim.trace.line("%s %s at %d epoch %d: code %d, %d bytes, hw %d, diverging %v", p.n, p.tp, q.Offset, q.CurrentEpoch, v.Code, len(a.records), v.HighWatermark, v.Diverging)
 	}
 	if p.fetch == f { // the next one; a BackOff or FetchFrom among the effects moves it
 		pause := idleFetch

@@ -171,7 +171,7 @@ func (n *node) register() {
 			n.brokerEpoch = cluster.BrokerEpoch(got.Stat.Czxid)
 			n.registered = true
 			n.sim.trace.line("broker %d registered with epoch %d", n.id, n.brokerEpoch)
-			n.ctlStep(controller.SessionStarted{At: n.sim.now, Session: c.epoch, Seed: n.sim.seed16()})
+			n.ctlStep(controller.SessionStarted{At: n.sim.now, Session: c.epoch, SessionID: c.id, Seed: n.sim.seed16()})
 			return
 		case got.Err == nil:
 			drop := zkop.Request{Kind: zkop.Delete, Path: path, Version: got.Stat.Version}
@@ -204,7 +204,7 @@ func (n *node) sessionContact() {
 		if c.presumedLost {
 			c.presumedLost = false
 			if n.registered {
-				n.ctlStep(controller.SessionStarted{At: now, Session: c.epoch, Seed: n.sim.seed16()})
+				n.ctlStep(controller.SessionStarted{At: now, Session: c.epoch, SessionID: c.id, Seed: n.sim.seed16()})
 			}
 		}
 	}
