@@ -43,6 +43,7 @@ type Client struct {
 	seeds []string // the addresses kafka starts from
 	zk    zkutil.Client
 	zkErr error           // why ZooKeeper could not be reached; kept, so that it is tried once
+	id    string          // cluster id, once an answer carried it
 	keys  map[int16]int16 // API keys of the first broker that answered, with their highest version
 }
 
@@ -71,6 +72,13 @@ func Open(_ context.Context, cfg Config) (*Client, error) {
 
 // HasZooKeeper reports whether a ZooKeeper address is configured.
 func (c *Client) HasZooKeeper() bool { return len(c.cfg.ZooKeeper.Servers) > 0 }
+
+// ClusterID returns the id of the cluster, empty before anything was read from its brokers.
+func (c *Client) ClusterID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
 
 // Timeout returns the time allowed for one operation.
 func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }

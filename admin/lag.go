@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/check"
 	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/zkutil/cluster"
@@ -105,31 +106,35 @@ func boolInt(b bool) int {
 	return 0
 }
 
+const notRegistered = "broker is not registered"
+
 // askPositions fills the rows of every broker and returns one problem for each that does not answer.
 func (c *Client) askPositions(ctx context.Context, s *model.Snapshot, rows []model.ReplicaPosition) []model.Problem {
 	byBroker := map[cluster.BrokerID][]*model.ReplicaPosition{}
 	for i := range rows {
 		byBroker[rows[i].Broker] = append(byBroker[rows[i].Broker], &rows[i])
 	}
-	var ids []cluster.BrokerID
-	live := map[cluster.BrokerID]bool{}
-	for i := range s.Brokers {
-		live[s.Brokers[i].ID] = s.Brokers[i].Live
-	}
+	var ids, dead []cluster.BrokerID
+	live := check.Live(s)
 	for id, rs := range byBroker {
 		if live[id] {
 			ids = append(ids, id)
 			continue
 		}
+		dead = append(dead, id)
 		for _, r := range rs {
-			r.Err = "broker is not registered"
+			r.Err = notRegistered
 		}
 	}
 	slices.Sort(ids)
+	slices.Sort(dead)
 	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
 		return c.askPosition(ctx, id, byBroker[id])
 	})
 	var problems []model.Problem
+	for _, id := range dead {
+		problems = append(problems, model.Problem{Object: brokerName(id), Message: notRegistered})
+	}
 	for _, id := range ids {
 		if errs[id] == nil {
 			continue

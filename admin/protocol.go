@@ -79,7 +79,13 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*kmsg.MetadataR
 	if err != nil {
 		return nil, err
 	}
-	return resp.(*kmsg.MetadataResponse), nil
+	m := resp.(*kmsg.MetadataResponse)
+	if m.ClusterID != nil {
+		c.mu.Lock()
+		c.id = *m.ClusterID
+		c.mu.Unlock()
+	}
+	return m, nil
 }
 
 func metadataRequest(topics []string) *kmsg.MetadataRequest {

@@ -73,6 +73,12 @@ func (c *Client) snapshot(ctx context.Context, opts SnapshotOptions) (*model.Sna
 		s.Problems = append(s.Problems, model.Problem{Object: "zookeeper", Message: zkErr.Error()})
 	}
 	if z != nil {
+		if z.clusterID != "" && s.ClusterID != "" && z.clusterID != s.ClusterID {
+			return nil, &Error{
+				Kind: Failed, Msg: fmt.Sprintf("the brokers belong to cluster %s, ZooKeeper %s to cluster %s", s.ClusterID, c.cfg.ZooKeeper, z.clusterID),
+				Hint: "check -b and -z (also KCTL_BOOTSTRAP_SERVER and KCTL_ZOOKEEPER)",
+			}
+		}
 		merge(s, z)
 	}
 	addDeadBrokers(s)

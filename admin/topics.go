@@ -79,7 +79,7 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 			return created, false, createErr(err, t.Name)
 		}
 	}
-	created = model.Topic{Name: t.Name}
+	created = model.Topic{Name: t.Name, Source: model.SourceProtocol}
 	if dryRun {
 		return created, true, nil
 	}

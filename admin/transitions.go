@@ -119,10 +119,13 @@ func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*de
 		d.live[z.brokers[i].ID] = true
 	}
 	for i := range states {
-		if plan.Match(opts.Targets, states[i].Topic, states[i].Partition) && states[i].Err == "" {
+		if plan.Match(opts.Targets, states[i].Topic, states[i].Partition) && (states[i].Err == "" || states[i].Missing) {
 			d.states = append(d.states, states[i])
 		}
 	}
+	d.problems = slices.DeleteFunc(d.problems, func(p model.Problem) bool {
+		return slices.ContainsFunc(d.states, func(n model.StateNode) bool { return n.Missing && p.Message == n.Err })
+	})
 	return d, nil
 }
 
@@ -150,7 +153,12 @@ func (c *Client) reread(ctx context.Context, nodes []model.StateNode) ([]model.S
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(fresh, func(n model.StateNode) bool { return n.Err != "" }), nil // deleted meanwhile
+	for i := range fresh {
+		if old := nodes[slices.IndexFunc(nodes, func(n model.StateNode) bool { return n.Topic == fresh[i].Topic && n.Partition == fresh[i].Partition })]; old.Missing && fresh[i].Missing {
+			fresh[i].Mtime = old.Mtime
+		}
+	}
+	return slices.DeleteFunc(fresh, func(n model.StateNode) bool { return n.Err != "" && !n.Missing }), nil
 }
 
 // judge asks the brokers about every state and returns one transition for each, in the same order.

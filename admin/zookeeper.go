@@ -254,6 +254,7 @@ func (c *Client) readZKTopics(ctx context.Context, names []string) ([]model.Topi
 	}
 	var problems []model.Problem
 	var topics []model.Topic
+	changed := map[string]time.Time{}
 	for i, r := range rs {
 		if errors.Is(r.Err, zkop.ErrNoNode) {
 			continue
@@ -270,6 +271,7 @@ func (c *Client) readZKTopics(ctx context.Context, names []string) ([]model.Topi
 			continue
 		}
 		t.ID = zt.ID
+		changed[t.Name] = time.UnixMilli(r.Stat.Mtime)
 		for _, n := range zt.PartitionNumbers() {
 			a := zt.Partitions[n]
 			t.Partitions = append(t.Partitions, model.Partition{
@@ -280,6 +282,11 @@ func (c *Client) readZKTopics(ctx context.Context, names []string) ([]model.Topi
 		topics = append(topics, t)
 	}
 	states, more, err := c.readStates(ctx, topics)
+	for i := range states {
+		if states[i].Missing { // its age is that of the topic's last change
+			states[i].Mtime = changed[states[i].Topic]
+		}
+	}
 	return topics, states, append(problems, more...), err
 }
 
@@ -322,7 +329,7 @@ func stateNode(p *model.Partition, r zkop.Response) model.StateNode {
 		LeaderAndISR: cluster.LeaderAndISR{Leader: cluster.NoLeader, LeaderEpoch: cluster.NoLeaderEpoch, ControllerEpoch: -1},
 	}
 	if errors.Is(r.Err, zkop.ErrNoNode) {
-		n.Err = "no state node yet: the controller has not created the partition"
+		n.Missing, n.Err = true, "no state node: the controller has not created the partition"
 		return n
 	}
 	if r.Err != nil {

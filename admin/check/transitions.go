@@ -46,6 +46,9 @@ func Transition(o model.Observation, tc TransitionContext) model.Transition {
 // unfinished names the brokers a decision waits for and why; an empty reason means that it is done.
 func unfinished(o model.Observation, tc TransitionContext) ([]cluster.BrokerID, string) {
 	s := &o.State
+	if s.Missing {
+		return notIn(s.Replicas, tc.Live), "no state node: the controller has not created the partition"
+	}
 	if s.Leader < 0 {
 		// No leader was chosen: nothing is being carried out. Health reports the partition as offline.
 		return nil, ""
@@ -99,6 +102,10 @@ func followersBehind(o model.Observation, tc TransitionContext) ([]cluster.Broke
 func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.BrokerID) string {
 	s := &o.State
 	switch {
+	case s.Missing && len(waiting) == 0:
+		return "kctl controller describe: a live controller creates it"
+	case s.Missing:
+		return "start broker " + IDList(waiting)
 	case o.LeaderAnswer == model.AnswerNotRegistered:
 		return fmt.Sprintf("start broker %d", s.Leader)
 	case o.LeaderAnswer == model.AnswerUnreachable:

@@ -148,6 +148,7 @@ type StateNode struct {
 	Mtime         time.Time
 	UnknownFields []string // names of JSON fields that this program does not know
 	Raw           []byte   // the znode's bytes; nil without ZooKeeper
+	Missing       bool     // the topic names the partition, but there is no state node
 	Source        Source
 	Err           string
 }

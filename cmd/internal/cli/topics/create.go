@@ -92,7 +92,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 		return nil
 	}
 	o.f.Record(factory.Change{
-		Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done",
+		Cluster: c.ClusterID(), Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done",
 		Undo: "kctl topics delete " + o.topic.Name + " --yes",
 	})
 	p, err := o.f.Printer()
