@@ -19,7 +19,7 @@ func (s *Shard) commitOffsets(e CommitOffsets) {
 	p := pendingCommit{group: g, request: e.Request, producerID: e.ProducerID, codes: repeat(None, len(e.Offsets))}
 	records := make([]OffsetRecord, 0, len(e.Offsets))
 	for i, o := range e.Offsets {
-		if utf16Len(o.Metadata) > s.cfg.OffsetMetadataMax {
+		if utf16Len(o.Metadata) > s.cfg.OffsetMetadataMax || len(o.Metadata) > textBytesMax {
 			p.codes[i] = OffsetMetadataTooLarge
 			continue
 		}
@@ -43,6 +43,9 @@ func (s *Shard) commitOffsets(e CommitOffsets) {
 // commitCheck decides whether a commit is allowed and on whose behalf: a member of the group, whose
 // session it renews, or (nil) a consumer or administrator outside it.
 func (s *Shard) commitCheck(e CommitOffsets) (*consumerGroup, *member, Code) {
+	if len(e.Group) > textBytesMax {
+		return nil, nil, InvalidGroupID
+	}
 	g := s.groups[e.Group]
 	if g == nil {
 		if e.Generation >= 0 {

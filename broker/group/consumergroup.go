@@ -323,18 +323,21 @@ func (g *consumerGroup) record(assignment map[string][]byte) GroupRecord {
 
 // uniqueProtocols drops repeated names, which a correct client never sends.
 func uniqueProtocols(ps []Protocol) []Protocol {
-	for i, p := range ps {
-		if slices.ContainsFunc(ps[:i], func(q Protocol) bool { return q.Name == p.Name }) {
-			out := slices.Clone(ps[:i])
-			for _, p := range ps[i:] {
-				if !slices.ContainsFunc(out, func(q Protocol) bool { return q.Name == p.Name }) {
-					out = append(out, p)
-				}
-			}
-			return out
+	seen := make(map[string]struct{}, len(ps))
+	for _, p := range ps {
+		seen[p.Name] = struct{}{}
+	}
+	if len(seen) == len(ps) {
+		return ps
+	}
+	out := make([]Protocol, 0, len(seen))
+	for _, p := range ps {
+		if _, first := seen[p.Name]; first {
+			delete(seen, p.Name)
+			out = append(out, p)
 		}
 	}
-	return ps
+	return out
 }
 
 func setIn[K comparable, V any](m *map[K]V, k K, v V) {

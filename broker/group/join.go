@@ -2,6 +2,22 @@ package group
 
 import "time"
 
+// textBytesMax is the longest text that the records of __consumer_offsets can hold. Requests of flexible
+// versions can carry longer ones.
+const textBytesMax = 1<<15 - 1
+
+// storable reports whether all texts of the member fit into a record.
+func (e Join) storable() bool {
+	longest := max(len(e.ClientID)+1+len(e.Suffix), len(e.ClientHost), len(e.ProtocolType))
+	if e.InstanceID != nil {
+		longest = max(longest, len(*e.InstanceID)+1+len(e.Suffix))
+	}
+	for _, p := range e.Protocols {
+		longest = max(longest, len(p.Name))
+	}
+	return longest <= textBytesMax
+}
+
 func (s *Shard) joinError(e Join, memberID string, code Code) {
 	s.emit(JoinReply{Request: e.Request, Code: code, MemberID: memberID, Generation: -1})
 }
@@ -9,8 +25,11 @@ func (s *Shard) joinError(e Join, memberID string, code Code) {
 func (s *Shard) join(e Join) {
 	e.Protocols = uniqueProtocols(e.Protocols)
 	switch {
-	case e.Group == "":
+	case e.Group == "" || len(e.Group) > textBytesMax:
 		s.joinError(e, e.MemberID, InvalidGroupID)
+		return
+	case !e.storable():
+		s.joinError(e, e.MemberID, InvalidRequest)
 		return
 	case e.SessionTimeout < s.cfg.SessionTimeoutMin || e.SessionTimeout > s.cfg.SessionTimeoutMax:
 		s.joinError(e, e.MemberID, InvalidSessionTimeout)

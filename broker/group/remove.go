@@ -116,10 +116,12 @@ func (s *Shard) deleteOffsets(e DeleteOffsets) {
 
 // removeOffsets writes tombstones for those of the partitions that the group has offsets of.
 func (s *Shard) removeOffsets(g *consumerGroup, tps []cluster.TopicPartition, p pendingOffsetRemoval, at time.Time) {
+	seen := make(map[cluster.TopicPartition]struct{})
 	for _, tp := range tps {
 		_, has := g.offsets[tp]
 		_, coming := g.pendingCommits[tp]
-		if (has || coming) && !slices.Contains(p.tps, tp) {
+		if _, again := seen[tp]; (has || coming) && !again {
+			seen[tp] = struct{}{}
 			p.tps = append(p.tps, tp)
 		}
 	}

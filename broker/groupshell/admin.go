@@ -73,17 +73,31 @@ func (m *Manager) ListGroups(_ context.Context, req *kmsg.ListGroupsRequest) *km
 	return resp
 }
 
-// DeleteGroups answers DeleteGroups v0-2; it blocks until the removals are stored.
+// DeleteGroups answers DeleteGroups v0-2; it blocks until the removals are stored. All are under way before
+// the first is waited for, so that they share batches.
 func (m *Manager) DeleteGroups(ctx context.Context, req *kmsg.DeleteGroupsRequest) *kmsg.DeleteGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
-	for _, id := range req.Groups {
-		reply, code := m.do(ctx, id, func(r group.RequestID) group.Event {
-			return group.DeleteGroup{At: m.now(), Request: r, Group: id}
-		})
+	resp.Groups = make([]kmsg.DeleteGroupsResponseGroup, len(req.Groups))
+	shards, calls := make([]*shard, len(req.Groups)), make([]*call, len(req.Groups))
+	for i, id := range req.Groups {
+		code := group.NotCoordinator
+		if shards[i] = m.shardFor(id); shards[i] != nil {
+			calls[i], code = shards[i].begin(func(r group.RequestID) group.Event {
+				return group.DeleteGroup{At: m.now(), Request: r, Group: id}
+			})
+		}
+		resp.Groups[i] = kmsg.DeleteGroupsResponseGroup{Group: id, ErrorCode: int16(code)}
+	}
+	for i, c := range calls {
+		if c == nil {
+			continue
+		}
+		shards[i].flush(ctx)
+		reply, code := shards[i].await(ctx, c)
 		if code == group.None {
 			code = reply.(group.DeleteGroupReply).Code
 		}
-		resp.Groups = append(resp.Groups, kmsg.DeleteGroupsResponseGroup{Group: id, ErrorCode: int16(code)})
+		resp.Groups[i].ErrorCode = int16(code)
 	}
 	return resp
 }

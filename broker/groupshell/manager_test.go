@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -368,6 +369,60 @@ func TestCommitRefusals(t *testing.T) {
 		r.equal("append refused", group.Code(r.m.OffsetCommit(r.ctx, commitRequest("g", 2)).Topics[0].Partitions[0].ErrorCode), group.NotCoordinator)
 		off, code := r.fetch("g", true)
 		r.equal("old offset stays", []any{off, code}, []any{1, group.None})
+	})
+}
+
+// TestDeletionsShareABatch: many groups are deleted with a few appends.
+func TestDeletionsShareABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newMemLog()
+		r := newRig(t, log)
+		req := &kmsg.DeleteGroupsRequest{Version: 2}
+		for i := range 100 {
+			id := fmt.Sprintf("g%d", i)
+			r.m.OffsetCommit(r.ctx, commitRequest(id, 1))
+			req.Groups = append(req.Groups, id)
+		}
+		req.Groups = append(req.Groups, "g0") // under way already
+		before := log.appends
+		resp := r.m.DeleteGroups(r.ctx, req)
+		for i, g := range resp.Groups[:100] {
+			r.equal("delete", []any{g.Group, g.ErrorCode}, []any{req.Groups[i], 0})
+		}
+		r.equal("again", group.Code(resp.Groups[100].ErrorCode), group.GroupIDNotFound)
+		r.equal("appends", log.appends-before, rigPartitions)
+		groups, offsets := r.m.counts()
+		r.equal("left", []int{groups, offsets}, []int{0, 0})
+	})
+}
+
+// TestTextsThatNoRecordCanHold are refused: the length fields of the records have 16 bits.
+func TestTextsThatNoRecordCanHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newMemLog()
+		r := newRig(t, log)
+		long := strings.Repeat("x", 40_000)
+		bad := func(what string, want group.Code, change func(*kmsg.JoinGroupRequest, *ClientInfo)) {
+			req, c := joinRequest("g", ""), client
+			req.Version = 9
+			change(req, &c)
+			r.equal(what, group.Code(r.m.JoinGroup(r.ctx, c, req).ErrorCode), want)
+		}
+		bad("group", group.InvalidGroupID, func(j *kmsg.JoinGroupRequest, _ *ClientInfo) { j.Group = long })
+		bad("client", group.InvalidRequest, func(_ *kmsg.JoinGroupRequest, c *ClientInfo) { c.ClientID = long })
+		bad("almost too long a client", group.InvalidRequest, func(_ *kmsg.JoinGroupRequest, c *ClientInfo) { c.ClientID = long[:32_760] })
+		bad("instance", group.InvalidRequest, func(j *kmsg.JoinGroupRequest, _ *ClientInfo) { j.InstanceID = &long })
+		bad("type", group.InvalidRequest, func(j *kmsg.JoinGroupRequest, _ *ClientInfo) { j.ProtocolType = long })
+		bad("protocol", group.InvalidRequest, func(j *kmsg.JoinGroupRequest, _ *ClientInfo) { j.Protocols[0].Name = long })
+		r.equal("commit", group.Code(r.m.OffsetCommit(r.ctx, commitRequest(long, 1)).Topics[0].Partitions[0].ErrorCode), group.InvalidGroupID)
+		r.m.opts.Config.OffsetMetadataMaxBytes = 100_000
+		for _, sh := range r.m.allShards() {
+			sh.core.SetConfig(r.m.coreConfig())
+		}
+		req := commitRequest("g", 1)
+		req.Topics[0].Partitions[0].Metadata = &long
+		r.equal("metadata", group.Code(r.m.OffsetCommit(r.ctx, req).Topics[0].Partitions[0].ErrorCode), group.OffsetMetadataTooLarge)
+		r.equal("appends", log.appends, 0)
 	})
 }
 

@@ -28,6 +28,7 @@ const (
 
 // call is a request that waits for its reply.
 type call struct {
+	id    group.RequestID
 	reply group.Effect
 	done  chan struct{} // closed once reply is set
 }
@@ -134,25 +135,36 @@ func (sh *shard) status() group.Code {
 
 // do runs a request's event and waits for the reply.
 func (sh *shard) do(ctx context.Context, event func(id group.RequestID) group.Event) (group.Effect, group.Code) {
+	c, code := sh.begin(event)
+	if code != group.None {
+		return nil, code
+	}
+	sh.flush(ctx)
+	return sh.await(ctx, c)
+}
+
+// begin runs a request's event. The caller must flush and await the reply.
+func (sh *shard) begin(event func(id group.RequestID) group.Event) (*call, group.Code) {
 	sh.mu.Lock()
 	if code := sh.status(); code != group.None {
 		sh.mu.Unlock()
 		return nil, code
 	}
 	sh.lastRequest++
-	id := sh.lastRequest
-	c := &call{done: make(chan struct{})}
-	sh.calls[id] = c
-	sh.step(event(id))
+	c := &call{id: sh.lastRequest, done: make(chan struct{})}
+	sh.calls[c.id] = c
+	sh.step(event(c.id))
 	sh.unlock()
-	sh.flush(ctx)
+	return c, group.None
+}
 
+func (sh *shard) await(ctx context.Context, c *call) (group.Effect, group.Code) {
 	select {
 	case <-c.done:
 		return c.reply, group.None
 	case <-ctx.Done():
 		sh.mu.Lock()
-		delete(sh.calls, id)
+		delete(sh.calls, c.id)
 		sh.mu.Unlock()
 		return nil, group.RequestTimedOut
 	}
