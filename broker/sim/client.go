@@ -133,8 +133,9 @@ func (c *client) answered(code replica.Code, base int64) {
 		c.seq[c.tp] += c.count
 		c.soon()
 	case kerr.OutOfOrderSequenceNumber.Code, kerr.InvalidProducerEpoch.Code, kerr.UnknownProducerID.Code:
-		if s.check.excused[c.tp] == 0 && !s.check.deleted[c.tp.Topic] {
-			s.fail("%s: producer %d is refused with code %d at sequence %d, but nothing was lost", c.tp, c.pid, code, c.seq[c.tp])
+		if s.check.excused[c.tp] == 0 {
+			// From a leader that was replaced and does not know it (see serveProduce): try the next one.
+			s.after(s.between(10*time.Millisecond, 200*time.Millisecond), "produce again", c.tp, c.pid, int64(code), c.send)
 			return
 		}
 		// The log lost records with its last in-sync copy: start over as a new producer.
@@ -186,6 +187,9 @@ func (n *node) serveProduce(tp cluster.TopicPartition, batch []byte, answer func
 		if !errors.As(err, &ke) {
 			n.sim.fail("%s %s: append: %v", n, tp, err)
 			return
+		}
+		if n.sim.check.leads(p) && n.sim.check.excused[tp] == 0 && !n.sim.check.deleted[tp.Topic] {
+			n.sim.fail("%s %s: the leader of epoch %d refuses a batch, but nothing was lost: %v", n, tp, p.core.LeaderEpoch(), err)
 		}
 		answer(replica.Code(ke.Code), -1)
 		return

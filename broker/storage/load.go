@@ -356,6 +356,11 @@ func (ld *loader) recover(recovery, first int64) (int64, error) {
 		if s.base < end { // overlaps: a leftover of something that was cut before
 			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins before offset %d: %w", s.base, end, record.ErrCorrupt))
 		}
+		if i > at && s.base > end {
+			// Segments begin where the one before ends. What lay between was never synced and is gone: keeping
+			// what comes after it would leave a hole in the log.
+			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins after offset %d: %w", s.base, end, record.ErrCorrupt))
+		}
 		if i > at {
 			l.producers.mapEnd = s.base
 			if err := l.takeSnapshot(s.base); err != nil {
