@@ -36,7 +36,7 @@ func ZnodePath(p string) (string, error) {
 		return p, nil
 	}
 	clean := strings.TrimSuffix(p, "/")
-	if path.Clean(clean) != clean {
+	if clean == "/" || path.Clean(clean) != clean {
 		return "", badInput("znode path %q has an empty element, \".\" or \"..\"", p)
 	}
 	return clean, nil
