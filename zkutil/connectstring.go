@@ -22,6 +22,9 @@ const defaultPort = "2181"
 // server, which ZooKeeper's own client silently misreads, is ErrConnectString with the corrected text.
 func ParseConnectString(s string) (ConnectString, error) {
 	s = strings.TrimSpace(s)
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return ConnectString{}, fmt.Errorf("%w %q: it has no scheme: write %q", ErrConnectString, s, rest)
+	}
 	servers, chroot := s, ""
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		servers, chroot = s[:i], s[i:]

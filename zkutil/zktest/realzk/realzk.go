@@ -199,22 +199,32 @@ func (c *Cluster) WaitServing(ctx context.Context, i int) error {
 
 // Mode is standalone, leader or follower; empty when the server does not serve.
 func (c *Cluster) Mode(i int) string {
+	for _, line := range strings.Split(c.ask(i, "srvr"), "\n") {
+		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return strings.TrimSpace(mode)
+		}
+	}
+	return ""
+}
+
+// Serves reports whether server i has the connection of a session.
+func (c *Cluster) Serves(i int, session int64) bool {
+	return strings.Contains(c.ask(i, "cons"), fmt.Sprintf("sid=0x%x,", session))
+}
+
+// ask sends a four-letter word; the answer is empty when there is none within two seconds.
+func (c *Cluster) ask(i int, word string) string {
 	conn, err := net.DialTimeout("tcp", c.Addr(i), time.Second)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
+	if _, err := io.WriteString(conn, word); err != nil {
 		return ""
 	}
 	answer, _ := io.ReadAll(conn)
-	for _, line := range strings.Split(string(answer), "\n") {
-		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return strings.TrimSpace(mode)
-		}
-	}
-	return ""
+	return string(answer)
 }
 
 // Len is the number of servers.
