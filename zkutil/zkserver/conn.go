@@ -91,7 +91,7 @@ func (c *conn) run() error {
 	}
 	_ = c.nc.SetReadDeadline(time.Time{})
 	for {
-		if !frameBuffered(br) {
+		if !frameBuffered(br) || c.unsent() > smallFrame {
 			c.flush()
 		}
 		body, err := c.readFrame(br, c.srv.cfg.JuteMaxBuffer)
@@ -262,7 +262,8 @@ func (c *conn) addAuth(r *request, body []byte) error {
 	}
 	if !ok {
 		c.send(r, c.srv.zxid(), codeAuthFailed)
-		c.flush()
+		c.finish()
+		c.awaitClosed()
 		return fmt.Errorf("authentication with scheme %q failed", scheme)
 	}
 	c.send(r, c.srv.zxid(), codeOK)
@@ -369,6 +370,13 @@ func (c *conn) drain() {
 		}
 		c.mu.Unlock()
 	}
+}
+
+// unsent is the number of reply bytes that wait to be written.
+func (c *conn) unsent() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.out)
 }
 
 // awaitDrain pauses the reader while its peer leaves replies unread.

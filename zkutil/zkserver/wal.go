@@ -135,7 +135,11 @@ func replayLog(t *ztree.Tree, path string, last bool) (txns int, cut int64, err 
 		}
 		return 0, 0, fmt.Errorf("%w: %s has no log header", ErrCorrupt, path)
 	}
-	if prev := int64(binary.BigEndian.Uint64(b[8:])); prev > t.Zxid() {
+	prev := int64(binary.BigEndian.Uint64(b[8:]))
+	if logName(prev) != filepath.Base(path) {
+		return 0, 0, fmt.Errorf("%w: %s has the header of %s", ErrCorrupt, path, logName(prev))
+	}
+	if prev > t.Zxid() {
 		return 0, 0, fmt.Errorf("%w: %s follows transaction 0x%x, but the state ends at 0x%x: a log file is missing", ErrCorrupt, path, prev, t.Zxid())
 	}
 	off := logHeaderSize
