@@ -29,11 +29,13 @@ func (b *Broker) stop(ctx context.Context, endRequests context.CancelFunc) {
 	b.srv.Drain(ctx)
 }
 
-// controlledShutdown asks the controller to move leaders away, as often as configured.
+// controlledShutdown asks the controller to move leaders away, as often as configured. An attempt that failed
+// because the controller was stopping too does not count: the next controller is asked as soon as it is known.
 func (b *Broker) controlledShutdown(ctx context.Context) {
 	v := b.static.Values()
 	tries := v.Int("controlled.shutdown.max.retries")
-	for i := 1; ; i++ {
+	for tries > 0 && ctx.Err() == nil {
+		asked := b.cache.Snapshot().ControllerEpoch
 		remaining, err := b.askShutdown(ctx)
 		switch {
 		case err == nil && remaining == 0:
@@ -45,15 +47,34 @@ func (b *Broker) controlledShutdown(ctx context.Context) {
 		default:
 			b.log.Warn("controlled shutdown refused", obs.Err(err))
 		}
-		if i >= tries || ctx.Err() != nil {
-			b.log.Warn("stopping without a complete hand-over")
-			return
+		if tries--; tries == 0 {
+			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(v.Millis("controlled.shutdown.retry.backoff.ms")):
+		alone, changed := b.awaitRetry(ctx, v.Millis("controlled.shutdown.retry.backoff.ms"), asked)
+		if alone {
+			break
+		}
+		if changed {
+			tries++
 		}
 	}
+	b.log.Warn("stopping without a complete hand-over")
+}
+
+// awaitRetry waits for d, or until another controller is known, or until no other broker is alive: then there is
+// nobody to hand over to, and the last broker of a cluster that stops as a whole need not try again.
+func (b *Broker) awaitRetry(ctx context.Context, d time.Duration, asked cluster.ControllerEpoch) (alone, changed bool) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	_ = b.cache.Wait(ctx, func(s *metadata.Snapshot) bool {
+		others := len(s.Brokers())
+		if s.IsAlive(b.id) {
+			others--
+		}
+		alone, changed = others <= 0, s.ControllerEpoch != asked
+		return alone || changed
+	})
+	return alone, changed
 }
 
 // askShutdown sends one ControlledShutdown to the controller and returns how many partitions this broker still
