@@ -332,10 +332,14 @@ func (l *Log) roll(base, nowMs int64) (*segment, error) {
 	if old.size.Load() == 0 && old.base == base {
 		return old, nil
 	}
-	if err := old.seal(false); err != nil {
+	// Recovery never looks at a segment below the recovery point, so its indexes must be durable by then.
+	if err := old.seal(l.recovery.Load() >= l.tail.Load().end); err != nil {
 		return nil, err
 	}
 	if err := l.takeSnapshot(base); err != nil {
+		return nil, err
+	}
+	if err := l.secureGap(base); err != nil {
 		return nil, err
 	}
 	seg := newSegment(l, base, nowMs)
@@ -353,6 +357,30 @@ func (l *Log) roll(base, nowMs int64) (*segment, error) {
 	l.setSegments(append(slices.Clone(segs), seg))
 	l.publish(l.tail.Load().end, seg, 0)
 	return seg, nil
+}
+
+// secureGap makes the log durable before a segment that does not begin where the log ends (a follower of a
+// compacted log). Above the recovery point, recovery takes such a gap for lost data. Callers hold mu.
+func (l *Log) secureGap(base int64) error {
+	end := l.tail.Load().end
+	if base == end || l.active().size.Load() == 0 && l.recovery.Load() >= end {
+		return nil
+	}
+	if err := l.syncSegments(*l.segs.Load(), l.recovery.Load(), end); err != nil {
+		return err
+	}
+	if err := errors.Join(l.syncSealedActive(), l.writeEpochs(true), l.syncFolder()); err != nil {
+		return err
+	}
+	l.recovery.Store(base)
+	return l.dir.checkpointRecovery(l.m)
+}
+
+func (l *Log) syncSealedActive() error {
+	if s := l.active(); s.size.Load() > 0 {
+		return s.flushIndexes(true)
+	}
+	return nil
 }
 
 // takeSnapshot writes the producer state as of offset, which must be the log end. Callers hold mu.
@@ -477,7 +505,8 @@ func (l *Log) flushTo(limit int64) error {
 	segs := *l.segs.Load()
 	l.mu.Unlock()
 	target := min(end, limit)
-	if target <= from {
+	folderDone := !l.newFiles.Load() && !l.newMeta.Load() && l.dir.synced.Load() >= l.dirSynced
+	if target <= from && folderDone && !l.active().unsyncedCut.Load() {
 		return nil
 	}
 	err := l.syncSegments(segs, from, target)
@@ -491,6 +520,9 @@ func (l *Log) flushTo(limit int64) error {
 	defer l.mu.Unlock()
 	if l.cuts != cuts || l.closed {
 		return nil // truncated or deleted meanwhile: nothing may be claimed
+	}
+	if err == nil {
+		err = l.syncSealed(target)
 	}
 	if err != nil {
 		return l.fail(fmt.Errorf("flush: %w", err))
@@ -507,20 +539,38 @@ func (l *Log) flushTo(limit int64) error {
 func (l *Log) syncSegments(segs []*segment, from, target int64) error {
 	for i, s := range segs {
 		sealed := i+1 < len(segs)
-		if sealed && segs[i+1].base <= from || s.base >= target {
+		cut := s.unsyncedCut.Load()
+		if !cut && (sealed && segs[i+1].base <= from || s.base >= target) {
 			continue
 		}
 		h, err := s.file.acquire()
 		if err != nil {
 			return err
 		}
-		err = h.Sync()
+		s.unsyncedCut.Store(false)
+		if err = h.Sync(); err != nil {
+			s.unsyncedCut.Store(cut)
+		}
 		h.release()
 		if err == nil && sealed {
-			err = errors.Join(s.offsets.flush(true), s.times.flush(true))
+			err = s.flushIndexes(true)
 		}
 		if err != nil {
 			return fmt.Errorf("sync %s: %w", s.file.path(), err)
+		}
+	}
+	return nil
+}
+
+// syncSealed makes the indexes durable of segments that end at or below target and were sealed while the flush
+// was running. Callers hold mu.
+func (l *Log) syncSealed(target int64) error {
+	segs := *l.segs.Load()
+	for i, s := range segs[:len(segs)-1] {
+		if segs[i+1].base <= target && s.unsyncedIndex.Load() {
+			if err := s.flushIndexes(true); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -540,8 +590,14 @@ func (l *Log) writeEpochs(sync bool) error {
 	return nil
 }
 
-// syncFolder makes the folder's new entries durable, and once the folder's own entry.
+// syncFolder makes the folder's new entries durable, and once the folder's own entry and partition.metadata.
 func (l *Log) syncFolder() error {
+	if l.newMeta.Swap(false) {
+		if err := l.syncFile(filepath.Join(*l.folder.Load(), filePartition)); err != nil {
+			l.newMeta.Store(true)
+			return err
+		}
+	}
 	if l.newFiles.Swap(false) {
 		if err := l.m.fs.SyncDir(*l.folder.Load()); err != nil {
 			l.newFiles.Store(true)

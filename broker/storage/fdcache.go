@@ -29,6 +29,7 @@ type fdCache struct {
 type fileRef struct {
 	cache  *fdCache
 	folder *atomic.Pointer[string] // of the partition; changes when the log is deleted
+	made   *atomic.Bool            // set when the file is created: the folder wants a sync then
 	base   int64
 	ext    string
 
@@ -100,6 +101,7 @@ func (r *fileRef) open(create bool) (vfs.File, error) {
 		f, err := r.cache.fs.OpenReadWrite(r.path())
 		if create && errors.Is(err, vfs.ErrNotExist) {
 			f, err = r.cache.fs.Create(r.path())
+			r.made.Store(true)
 		}
 		tooMany := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 		if !tooMany || attempt == 4 {

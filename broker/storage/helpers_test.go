@@ -187,3 +187,6 @@ func checkSegmentIndexes(t testing.TB, s *segment) {
 		t.Fatalf("segment %d: largest timestamp %d, data says %d", s.base, mark.ts, maxTs)
 	}
 }
+
+// clusterEpoch makes a leader epoch that rises every ten steps.
+func clusterEpoch(i int) cluster.LeaderEpoch { return cluster.LeaderEpoch(i / 10) }

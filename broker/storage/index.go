@@ -38,7 +38,7 @@ type index struct {
 }
 
 func (x *index) init(cache *fdCache, seg *segment, ext string, entrySize int) {
-	x.file = fileRef{cache: cache, folder: seg.log.folder, base: seg.base, ext: ext}
+	x.file = fileRef{cache: cache, folder: seg.log.folder, made: &seg.log.newFiles, base: seg.base, ext: ext}
 	x.entrySize = entrySize
 }
 

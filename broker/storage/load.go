@@ -195,6 +195,7 @@ func (ld *loader) loadTopicID() {
 		return
 	}
 	ld.l.topicID.Store(&id)
+	ld.l.newMeta.Store(!ld.clean)
 }
 
 func (ld *loader) loadEpochs() {
@@ -359,6 +360,9 @@ func (ld *loader) recover(recovery, first int64) (int64, error) {
 		if i > at && s.base > end {
 			// Segments begin where the one before ends. What lay between was never synced and is gone: keeping
 			// what comes after it would leave a hole in the log.
+			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins after offset %d: %w", s.base, end, record.ErrCorrupt))
+		}
+		if i > at && s.base > end && end >= recovery { // what was in between is lost, so what follows goes too
 			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins after offset %d: %w", s.base, end, record.ErrCorrupt))
 		}
 		if i > at {

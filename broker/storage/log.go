@@ -43,6 +43,7 @@ type Log struct {
 
 	flushMu   sync.Mutex  // one flush at a time
 	newFiles  atomic.Bool // folder entries that were not synced yet
+	newMeta   atomic.Bool // partition.metadata was written and not synced
 	dirSynced int64       // logDir generation in which the folder was made, 0 when it was found
 	rebuildMu sync.Mutex  // one index rebuild at a time
 
@@ -167,6 +168,7 @@ func (l *Log) setTopicID(id cluster.TopicID) error {
 		return l.fail(err)
 	}
 	l.newFiles.Store(true)
+	l.newMeta.Store(true)
 	l.topicID.Store(&id)
 	return nil
 }

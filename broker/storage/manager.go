@@ -156,6 +156,7 @@ func (l *Log) create(topicID cluster.TopicID) error {
 	}
 	l.topicID.Store(&topicID)
 	l.newFiles.Store(true)
+	l.newMeta.Store(!topicID.IsZero())
 	l.setSegments([]*segment{seg})
 	l.publish(0, seg, 0)
 	return nil
@@ -351,7 +352,8 @@ func (l *Log) changed() bool {
 	}
 	_, dirty := l.epochs.snapshot()
 	end := l.tail.Load().end
-	return dirty || l.recovery.Load() < end || l.newFiles.Load() || l.needsSnapshot(end)
+	return dirty || l.recovery.Load() < end || l.newFiles.Load() || l.needsSnapshot(end) || l.active().unsyncedCut.Load() ||
+		l.active().size.Load() > 0 && l.active().unsyncedIndex.Load()
 }
 
 // needsSnapshot reports whether the producer state is not what a start without a new snapshot would find.
@@ -376,7 +378,7 @@ func (l *Log) settle(sync bool) error {
 		err = l.takeSnapshot(end)
 	}
 	if err == nil && sync && len(l.snaps) > 0 && l.snaps[len(l.snaps)-1] == end {
-		err = l.syncSnapshot(end)
+		err = l.syncFile(segmentPath(*l.folder.Load(), end, extSnapshot))
 	}
 	if err != nil {
 		err = l.fail(fmt.Errorf("close: %w", err))
@@ -397,8 +399,8 @@ func (l *Log) settle(sync bool) error {
 	return l.syncFolder()
 }
 
-func (l *Log) syncSnapshot(offset int64) error {
-	f, err := l.m.fs.OpenReadWrite(segmentPath(*l.folder.Load(), offset, extSnapshot))
+func (l *Log) syncFile(name string) error {
+	f, err := l.m.fs.OpenReadWrite(name)
 	if err != nil {
 		return err
 	}
@@ -411,6 +413,11 @@ func (l *Log) settled() {
 	defer l.mu.Unlock()
 	l.recovery.Store(l.tail.Load().end)
 	l.newFiles.Store(false)
+	l.newMeta.Store(false)
+	for _, s := range *l.segs.Load() {
+		s.unsyncedIndex.Store(false)
+		s.unsyncedCut.Store(false)
+	}
 }
 
 // shut refuses further changes.

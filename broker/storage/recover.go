@@ -26,6 +26,7 @@ func (r *segmentCheck) run() (bad, err error) {
 	s.setLargest(timeMark{ts: record.NoTimestamp, offset: s.base, known: true})
 	s.firstTimestamp, s.sinceIndex = record.NoTimestamp, 0
 	s.verified.Store(true)
+	s.unsyncedIndex.Store(true)
 	size := s.size.Load()
 	if size == 0 {
 		return nil, nil
@@ -58,6 +59,7 @@ func (r *segmentCheck) run() (bad, err error) {
 	if err := h.Truncate(good); err != nil {
 		return bad, err
 	}
+	s.unsyncedCut.Store(true)
 	s.size.Store(good)
 	return bad, nil
 }
@@ -112,7 +114,7 @@ func (s *segment) checkIndexes() error {
 			if x == &s.offsets {
 				err = x.checkOffsetIndex(size)
 			} else {
-				err = x.checkTimeIndex()
+				err = errors.Join(x.checkTimeIndex(), s.checkNotEmpty())
 			}
 		}
 		if err == nil {
@@ -165,5 +167,21 @@ func (s *segment) rebuildIndexes() error {
 	if err := s.noteTime(mark); err != nil {
 		return err
 	}
-	return errors.Join(s.offsets.flush(false), s.times.flush(false))
+	return s.flushIndexes(false)
+}
+
+// checkNotEmpty finds a time index that lost its entries: the first batch has a timestamp, so there must be one.
+func (s *segment) checkNotEmpty() error {
+	if s.times.count() > 0 {
+		return nil
+	}
+	h, err := s.file.acquire()
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if b, err := peekBatch(h, 0, s.size.Load()); err == nil && b.MaxTimestamp() >= 0 {
+		return fmt.Errorf("empty time index: %w", ErrMalformed)
+	}
+	return nil
 }

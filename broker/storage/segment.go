@@ -32,6 +32,12 @@ type segment struct {
 	largestMu sync.Mutex
 	largest   timeMark
 
+	// unsyncedCut says that the file was shortened and not synced since: old bytes may come back.
+	unsyncedCut atomic.Bool
+
+	// unsyncedIndex says that the index files are not what the log says, or may not be durable yet.
+	unsyncedIndex atomic.Bool
+
 	// verified says that the index files were checked or made by us; others are checked on first use.
 	verified atomic.Bool
 }
@@ -45,7 +51,7 @@ type timeMark struct {
 
 func newSegment(l *Log, base, created int64) *segment {
 	s := &segment{log: l, base: base, created: created, firstTimestamp: record.NoTimestamp}
-	s.file = fileRef{cache: l.m.fds, folder: l.folder, base: base, ext: extLog}
+	s.file = fileRef{cache: l.m.fds, folder: l.folder, made: &l.newFiles, base: base, ext: extLog}
 	s.offsets.init(l.m.fds, s, extIndex, offsetEntryBytes)
 	s.times.init(l.m.fds, s, extTimeIndex, timeEntryBytes)
 	s.largest = timeMark{ts: record.NoTimestamp, offset: base, known: true}
@@ -79,6 +85,9 @@ func (s *segment) noteBatch(b record.Batch, pos int64, interval int32) error {
 	mark, err := s.raise(ts, last)
 	if err != nil {
 		return err
+	}
+	if !s.unsyncedIndex.Load() {
+		s.unsyncedIndex.Store(true)
 	}
 	if s.sinceIndex > int64(interval) {
 		e := offsetEntry{s.rel(last), int32(pos)}.encode()
@@ -133,10 +142,20 @@ func (s *segment) seal(sync bool) error {
 	if err := s.noteTime(mark); err != nil {
 		return err
 	}
+	return s.flushIndexes(sync)
+}
+
+// flushIndexes writes both index files, durably with sync.
+func (s *segment) flushIndexes(sync bool) error {
+	s.unsyncedIndex.Store(true)
 	if err := s.offsets.flush(sync); err != nil {
 		return err
 	}
-	return s.times.flush(sync)
+	if err := s.times.flush(sync); err != nil {
+		return err
+	}
+	s.unsyncedIndex.Store(!sync)
+	return nil
 }
 
 // largestMark returns the largest timestamp, reading it off the time index when the segment was opened

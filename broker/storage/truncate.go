@@ -109,12 +109,14 @@ func (s *segment) truncateTo(offset int64) (end int64, err error) {
 	if err := h.Truncate(pos); err != nil {
 		return 0, err
 	}
+	s.unsyncedCut.Store(true)
 	s.size.Store(pos)
 	return end, s.truncateIndexes(pos, end)
 }
 
 // truncateIndexes removes entries for bytes from pos on, which held offsets from end on.
 func (s *segment) truncateIndexes(pos, end int64) error {
+	s.unsyncedIndex.Store(true)
 	if pos == 0 {
 		s.setLargest(timeMark{ts: record.NoTimestamp, offset: s.base, known: true})
 		s.firstTimestamp, s.sinceIndex = record.NoTimestamp, 0
