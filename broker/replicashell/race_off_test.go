@@ -1,0 +1,5 @@
+//go:build !race
+
+package replicashell
+
+const raceEnabled = false
