@@ -120,7 +120,7 @@ func (c *Controller) brokerChange(done func()) {
 		for _, id := range joined {
 			c.emit(Note{Kind: NoteBrokerStarted, Broker: id})
 		}
-		c.brokersFailed(gone, func() { c.brokersStarted(joined, now, done) })
+		c.brokersFailed(gone, joined, func() { c.brokersStarted(joined, now, done) })
 	})
 }
 
@@ -138,8 +138,8 @@ func (c *Controller) brokerUpdated(info cluster.Broker) {
 }
 
 // brokersFailed removes brokers and gives their partitions to others: every partition with a replica on
-// one of them is read from ZooKeeper and repaired in one pass.
-func (c *Controller) brokersFailed(gone []cluster.BrokerID, then func()) {
+// one of them is read from ZooKeeper and repaired in one pass. Those of them that joined again restarted.
+func (c *Controller) brokersFailed(gone, joined []cluster.BrokerID, then func()) {
 	if len(gone) == 0 {
 		then()
 		return
@@ -170,11 +170,19 @@ func (c *Controller) brokersFailed(gone []cluster.BrokerID, then func()) {
 	for _, p := range affected {
 		c.settle(p)
 	}
-	c.repairPartitions(affected, "broker-failure", then)
+	restarted := func(_ *partition, b cluster.BrokerID) bool {
+		return slices.Contains(gone, b) && slices.Contains(joined, b)
+	}
+	c.repairWith(c.repairAfter(restarted), affected, "broker-failure", then)
 }
 
 // repairPartitions decides existing partitions and initialises those without state.
 func (c *Controller) repairPartitions(ps []*partition, reason string, then func()) {
+	c.repairWith(c.repairStrategy, ps, reason, then)
+}
+
+// repairWith is repairPartitions with another strategy for those that exist.
+func (c *Controller) repairWith(s strategy, ps []*partition, reason string, then func()) {
 	var known, fresh []*partition
 	for _, p := range ps {
 		if p.known {
@@ -183,7 +191,7 @@ func (c *Controller) repairPartitions(ps []*partition, reason string, then func(
 			fresh = append(fresh, p)
 		}
 	}
-	c.decide(known, reason, c.repairStrategy, func(outcomes map[*partition]outcome) {
+	c.decide(known, reason, s, func(outcomes map[*partition]outcome) {
 		if n := count(outcomes, outcomeChanged); n > 0 {
 			c.note(NoteElections, n, reason)
 		}
