@@ -226,7 +226,7 @@ func (c *Controller) loadStates(l *loaded, done func()) {
 			switch o {
 			case outcomeUnchanged:
 				p.known, p.li, p.version = true, r.state.LeaderAndISR, cluster.ZKVersion(r.version)
-				p.loadedZxid = got[i].Stat.Mzxid
+				p.mzxid = got[i].Stat.Mzxid
 				p.topic.parentKnown = true
 			case outcomeRefused:
 				c.repair.unreadableTopics = true
@@ -257,35 +257,13 @@ func (c *Controller) takeOver(l *loaded, done func()) {
 		}
 	})
 	broken := c.collect(func(p *partition) bool {
-		return p.state != partitionOnline || slices.ContainsFunc(p.li.ISR, func(b cluster.BrokerID) bool {
-			return !c.alive(b, p) || c.restartedSinceLoad(p, b)
-		}) || c.registeredSinceLoad(p, p.li.Leader)
+		return p.state != partitionOnline || slices.ContainsFunc(p.li.ISR, func(b cluster.BrokerID) bool { return !c.steady(b, p) })
 	})
-	c.repairPartitionsAfter(c.restartedSinceLoad, broken, "controller-failover", func() {
+	c.repairWith(c.takeoverStrategy, broken, "controller-failover", func() {
 		c.note(NoteFailover, len(c.order), "")
 		c.startTerm(l)
 		done()
 	})
-}
-
-// restartedSinceLoad: the broker restarted unseen since the partition's state was written last, and somebody
-// of the ISR has been up all the time. A restarted leader counts as restarted in any case: it needs a new
-// epoch. When no other member has been up all the time (the whole cluster was started again), none is held
-// to be worse than the others and whoever is there may lead, as in Kafka.
-func (c *Controller) restartedSinceLoad(p *partition, b cluster.BrokerID) bool {
-	if !c.registeredSinceLoad(p, b) {
-		return false
-	}
-	return b == p.li.Leader && len(p.li.ISR) == 1 || slices.ContainsFunc(p.li.ISR, func(o cluster.BrokerID) bool {
-		return c.alive(o, p) && !c.registeredSinceLoad(p, o)
-	})
-}
-
-// registeredSinceLoad: the broker's registration is newer than the last write of the partition's state.
-// Zxids order both. The controller before us did not see it fall, or it would have written the state.
-func (c *Controller) registeredSinceLoad(p *partition, b cluster.BrokerID) bool {
-	br := c.brokers[b]
-	return br != nil && p.known && int64(br.info.Epoch) > p.loadedZxid
 }
 
 // startTerm queues what comes after the takeover: topic deletions, a pending preferred election, timers.
