@@ -36,13 +36,14 @@ type sortKey int
 
 const (
 	byName sortKey = iota
+	byStatus
 	byLag
 	byLeader
 	byISR
 	sortKeys
 )
 
-func (k sortKey) String() string { return [...]string{"name", "lag", "leader", "isr"}[k] }
+func (k sortKey) String() string { return [...]string{"name", "status", "lag", "leader", "isr"}[k] }
 
 // Model is the page. It is a value: Update returns a changed copy.
 type Model struct {
@@ -220,6 +221,8 @@ func (m *Model) shows(p *model.Partition) bool {
 func (m *Model) compare(a, b *model.Partition) int {
 	c := 0
 	switch m.sort {
+	case byStatus:
+		c = cmp.Compare(badness(b), badness(a))
 	case byLag:
 		c = cmp.Compare(m.maxLag(b), m.maxLag(a))
 	case byLeader:
@@ -234,6 +237,21 @@ func (m *Model) compare(a, b *model.Partition) int {
 		return -c
 	}
 	return c
+}
+
+// badness ranks partitions for the sort by status: no leader, acks=all refused, too few replicas, the rest.
+func badness(p *model.Partition) int {
+	switch {
+	case p.IsOffline():
+		return 4
+	case p.UnderMinISR():
+		return 3
+	case p.UnderReplicated():
+		return 2
+	case p.NotPreferred():
+		return 1
+	}
+	return 0
 }
 
 // maxLag is the largest lag among the followers, -1 when not known.

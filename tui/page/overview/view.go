@@ -2,6 +2,7 @@ package overview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kctl/admin/model"
@@ -11,6 +12,9 @@ import (
 
 // small is the height below which only the focused pane is shown.
 const small = 18
+
+// wide is the width from which less important columns are shown.
+const wide = 100
 
 // layout divides the height among the panes: for each the number of lines below its title, heading line
 // included; 0 hides it. Two lines are the page's own (title and help bar), each pane has a title line.
@@ -208,7 +212,11 @@ func (m *Model) grid(p pane, first, last int) (*grid, func(int) model.Severity) 
 		return m.partitionGrid(first, last)
 	}
 	items := m.selectedReplicas()[first:last]
-	return pick(rows.ReplicaLagKind, replicaColumns, items), func(i int) model.Severity {
+	columns := replicaColumns
+	if m.width < wide {
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == "LOG-START" })
+	}
+	return pick(rows.ReplicaLagKind, columns, items), func(i int) model.Severity {
 		switch {
 		case items[i].Error != "":
 			return model.SeverityCritical
