@@ -74,9 +74,9 @@ type fetch struct {
 func (f *fetch) run(ctx context.Context) {
 	wait := f.wait()
 	var timer *time.Timer
-	for {
+	for arrival := true; ; arrival = false {
 		over := wait <= 0
-		f.collect()
+		f.collect(arrival)
 		if over || f.urgent || f.bytes >= int(f.params.MinBytes) || f.s.Len() == 0 {
 			break
 		}
@@ -113,8 +113,10 @@ func (f *fetch) wait() time.Duration {
 	return f.params.MaxWait
 }
 
-// collect looks once at every partition that has news.
-func (f *fetch) collect() {
+// collect looks once at every partition that has news. arrival says that the request has just come: only then
+// does a follower's fetch prove anything, since by the next look the follower may be dead or stopping, and must
+// not be taken back into the ISR for a request that it sent before.
+func (f *fetch) collect(arrival bool) {
 	f.s.Collect.Lock()
 	defer f.s.Collect.Unlock()
 	now := f.m.opts.Now()
@@ -124,7 +126,7 @@ func (f *fetch) collect() {
 			return
 		}
 		f.drop(e) // what an earlier look found is out of date
-		r, again := f.m.look(e, f.params, f.limit(e), f.bytes == 0, now)
+		r, again := f.m.look(e, f.params, f.limit(e), f.bytes == 0, arrival, now)
 		if again {
 			f.s.Mark(e, false)
 		}
@@ -199,7 +201,7 @@ func (f *fetch) abandon() {
 
 // look asks one partition. again is true when the entry stays in the session's queue: it gave something, or
 // could not; otherwise it is parked at the partition.
-func (m *Manager) look(e *session.Entry, params *FetchParams, limit int, minOneBatch bool, now time.Time) (r FetchResult, again bool) {
+func (m *Manager) look(e *session.Entry, params *FetchParams, limit int, minOneBatch, arrival bool, now time.Time) (r FetchResult, again bool) {
 	r = FetchResult{TP: e.TP, TopicID: e.TopicID, HighWatermark: -1, LastStableOffset: -1, LogStartOffset: -1,
 		CurrentLeader: -1, CurrentEpoch: cluster.NoLeaderEpoch}
 	if e.Err != 0 {
@@ -214,7 +216,7 @@ func (m *Manager) look(e *session.Entry, params *FetchParams, limit int, minOneB
 	r.TP = e.TP
 	var a after
 	p.mu.Lock()
-	log, bound := p.look(e, params, now, &r, &a)
+	log, bound := p.look(e, params, arrival, now, &r, &a)
 	p.mu.Unlock()
 	a.run()
 	if log == nil || bound <= e.FetchOffset {
@@ -261,7 +263,7 @@ func (p *partition) isDead() bool {
 // look applies the rules to one entry under the partition's lock. It returns the log and the bound up to which
 // it may be read; without records to read the entry is parked. A follower's fetch is taken for what it proves
 // before anything is read (V3 G.3, G.4), so the answer carries the high watermark that it made possible.
-func (p *partition) look(e *session.Entry, params *FetchParams, now time.Time, r *FetchResult, a *after) (*storage.Log, int64) {
+func (p *partition) look(e *session.Entry, params *FetchParams, arrival bool, now time.Time, r *FetchResult, a *after) (*storage.Log, int64) {
 	if !e.TopicID.IsZero() && !p.topicID.IsZero() && e.TopicID != p.topicID {
 		r.Err = kerr.InconsistentTopicID.Code
 		return nil, 0
@@ -278,7 +280,7 @@ func (p *partition) look(e *session.Entry, params *FetchParams, now time.Time, r
 		return nil, 0
 	}
 	bound := v.Bound
-	if v.Diverging == nil && params.ReplicaID >= 0 {
+	if v.Diverging == nil && params.ReplicaID >= 0 && arrival {
 		p.step(replica.FollowerFetched{At: now, Replica: params.ReplicaID, FetchOffset: e.FetchOffset,
 			LogStart: e.LogStartOffset, Alive: p.m.opts.IsAlive(params.ReplicaID), ReplicaEpoch: params.ReplicaEpoch}, a)
 	}
