@@ -68,9 +68,8 @@ type partition struct {
 	known   bool // the state znode exists
 	li      cluster.LeaderAndISR
 	version cluster.ZKVersion
-	// loadedZxid is the zxid of the state's last write, as read at the takeover.
-	loadedZxid int64
-	isNew      bool // no LeaderAndISR has been confirmed since this controller created it
+	mzxid   int64 // of the state's last write, as read at the takeover; see takeoverStrategy
+	isNew   bool  // no LeaderAndISR has been confirmed since this controller created it
 
 	transition *transition
 	alerted    bool // an alert is raised
