@@ -173,3 +173,30 @@ func (p *Partition) CheckListOffsets(q ListQuery) ListVerdict {
 	}
 	return v
 }
+
+// CheckDelete says whether a leader may delete its records below offset, and up to where: offset -1 means the
+// high watermark. What is not committed cannot be deleted.
+func (p *Partition) CheckDelete(offset int64) (below int64, code Code) {
+	if code := p.checkAccess(cluster.NoLeaderEpoch, true); code != CodeNone {
+		return -1, code
+	}
+	if offset == -1 {
+		offset = p.log.hw
+	}
+	if offset < 0 || offset > p.log.hw {
+		return -1, CodeOffsetOutOfRange
+	}
+	return offset, CodeNone
+}
+
+// LowWatermark is, on a leader, the smallest log start of the replicas whose brokers live: below it no replica
+// that may become leader holds anything. It is -1 while a living follower has not fetched yet.
+func (p *Partition) LowWatermark() int64 {
+	low := p.log.start
+	for i := range p.followers {
+		if f := &p.followers[i]; f.alive {
+			low = min(low, f.start)
+		}
+	}
+	return low
+}

@@ -399,6 +399,43 @@ func TestListOffsets(t *testing.T) {
 	}
 }
 
+func TestDeleteRecords(t *testing.T) {
+	l := newLab(t, 2, nil)
+	l.decide(topicT, 1, ids(1, 2), ids(1, 2))
+	for range 5 {
+		l.brokers[1].produce(t, topicT, -1, "a", 10)
+	}
+	ask := func(b cluster.BrokerID, offset int64, timeout time.Duration) kmsg.DeleteRecordsResponseTopicPartition {
+		req := kmsg.NewPtrDeleteRecordsRequest()
+		req.Version, req.TimeoutMillis = 2, int32(timeout/time.Millisecond)
+		req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: "t", Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Offset: offset}}}}
+		return l.brokers[b].m.DeleteRecords(context.Background(), req).Topics[0].Partitions[0]
+	}
+	if r := ask(1, 30, 10*time.Second); r.ErrorCode != 0 || r.LowWatermark != 30 {
+		t.Fatalf("%+v", r)
+	}
+	if i := l.brokers[2].info(t, topicT); i.LogStart != 30 {
+		t.Fatalf("the follower's log starts at %d", i.LogStart)
+	}
+	if r := l.brokers[1].consume(t, topicT, 29, 0); r.Err != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if r := ask(1, 51, time.Second); r.ErrorCode != 1 {
+		t.Fatalf("beyond the high watermark: %+v", r)
+	}
+	if r := ask(2, 40, time.Second); r.ErrorCode != 6 {
+		t.Fatalf("on a follower: %+v", r)
+	}
+	l.setCut(1, true)
+	if r := ask(1, 40, 50*time.Millisecond); r.ErrorCode != 7 {
+		t.Fatalf("with an unreachable follower: %+v", r)
+	}
+	l.setCut(1, false)
+	if r := ask(1, -1, 10*time.Second); r.ErrorCode != 0 || r.LowWatermark != 50 {
+		t.Fatalf("%+v", r)
+	}
+}
+
 // TestInternalAppendAndReadBack is the group coordinator's way.
 func TestInternalAppendAndReadBack(t *testing.T) {
 	l := newLab(t, 2, nil)

@@ -283,6 +283,7 @@ func (p *partition) look(e *session.Entry, params *FetchParams, arrival bool, no
 	if v.Diverging == nil && params.ReplicaID >= 0 && arrival {
 		p.step(replica.FollowerFetched{At: now, Replica: params.ReplicaID, FetchOffset: e.FetchOffset,
 			LogStart: e.LogStartOffset, Alive: p.m.opts.IsAlive(params.ReplicaID), ReplicaEpoch: params.ReplicaEpoch}, a)
+		p.followerMoved()
 	}
 	r.HighWatermark, r.LogStartOffset = p.core.HighWatermark(), p.core.LogStart()
 	r.LastStableOffset = min(p.log.LastStableOffset(), r.HighWatermark)

@@ -29,6 +29,7 @@ type partition struct {
 	waiters  []*session.Entry // parked fetches
 	follow   *follow          // what replicates it; nil when nothing does
 	dead     bool             // removed from the table: look the partition up anew
+	fetched  chan struct{}    // closed when a follower's fetch is taken; nil while nobody wants to know
 	effects  []replica.Effect // scratch
 	events   []replica.Event  // scratch
 
@@ -98,6 +99,9 @@ func (p *partition) execute(eff replica.Effect, a *after) replica.Event {
 		if err != nil {
 			p.logError("log operation failed", err, a)
 		}
+		if _, moved := ev.(replica.LogStartAdvanced); moved && p.follow != nil {
+			p.follow.stream.update(p.follow, func() {}) // the next fetch tells the leader
+		}
 		return ev
 	case replica.DeleteLog:
 		p.log = nil
@@ -150,6 +154,7 @@ func (p *partition) report(eff replica.Effect) {
 			p.m.leaders.push(leadership{p.tp, is, eff.LeaderEpoch})
 		}
 		p.wakeAll()
+		p.followerMoved()
 	case replica.ISRChanged:
 		grown := len(eff.To) > len(eff.From)
 		p.m.metrics.isrChanged(grown)
