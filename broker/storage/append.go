@@ -332,7 +332,11 @@ func (l *Log) roll(base, nowMs int64) (*segment, error) {
 	if old.size.Load() == 0 && old.base == base {
 		return old, nil
 	}
-	// Recovery never looks at a segment below the recovery point, so its indexes must be durable by then.
+	// Recovery never looks at a segment below the recovery point: a cut must be durable by then, and the
+	// indexes too.
+	if err := old.syncCut(); err != nil {
+		return nil, err
+	}
 	if err := old.seal(l.recovery.Load() >= l.tail.Load().end); err != nil {
 		return nil, err
 	}
@@ -357,6 +361,23 @@ func (l *Log) roll(base, nowMs int64) (*segment, error) {
 	l.setSegments(append(slices.Clone(segs), seg))
 	l.publish(l.tail.Load().end, seg, 0)
 	return seg, nil
+}
+
+// syncCut makes a truncation durable.
+func (s *segment) syncCut() error {
+	if !s.unsyncedCut.Load() {
+		return nil
+	}
+	h, err := s.file.acquire()
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if err := h.Sync(); err != nil {
+		return err
+	}
+	s.unsyncedCut.Store(false)
+	return nil
 }
 
 // secureGap makes the log durable before a segment that does not begin where the log ends (a follower of a

@@ -39,7 +39,7 @@ func (l *Log) load(clean bool, recovery, start, hw int64) error {
 		return fmt.Errorf("open log %s: %w", l.tp, err)
 	}
 	l.setSegments(ld.segs)
-	end, err := ld.findEnd(recovery, start)
+	end, err := ld.findEnd(recovery)
 	if err != nil {
 		return fmt.Errorf("recover log %s: %w", l.tp, err)
 	}
@@ -264,17 +264,16 @@ func (ld *loader) openSegments(start int64) error {
 
 // findEnd determines the log end offset: from the last index entry on after a clean shutdown, else by
 // recovery.
-func (ld *loader) findEnd(recovery, start int64) (int64, error) {
-	first := max(start, ld.segs[0].base)
+func (ld *loader) findEnd(recovery int64) (int64, error) {
 	if ld.clean {
 		end, err := ld.quickEnd()
 		if err == nil {
-			return end, ld.quickProducers(end, first)
+			return end, ld.quickProducers(end)
 		}
 		ld.warn("log is not as a clean shutdown leaves it, recovering it", ld.path, err)
 		ld.clean = false
 	}
-	return ld.recover(recovery, first)
+	return ld.recover(recovery)
 }
 
 // quickEnd trusts the segment up to its last index entry and reads the headers after that.
@@ -312,7 +311,7 @@ func (ld *loader) quickEnd() (int64, error) {
 }
 
 // quickProducers loads the snapshot that a clean shutdown took. Without any snapshot there were no producers.
-func (ld *loader) quickProducers(end, first int64) error {
+func (ld *loader) quickProducers(end int64) error {
 	l := ld.l
 	had := len(l.snaps) > 0
 	if err := l.loadNewestSnapshot(end); err != nil {
@@ -322,13 +321,12 @@ func (ld *loader) quickProducers(end, first int64) error {
 		l.producers.reset(end)
 		return nil
 	}
-	l.producers.mapEnd = max(l.producers.mapEnd, first)
 	return l.replayProducers(end)
 }
 
 // recover checks every batch from the segment with the recovery point on, cuts the log at the first bad one,
 // and rebuilds indexes, epochs and producer state on the way.
-func (ld *loader) recover(recovery, first int64) (int64, error) {
+func (ld *loader) recover(recovery int64) (int64, error) {
 	l := ld.l
 	at := len(ld.segs) - 1
 	for at > 0 && ld.segs[at].base > recovery {
@@ -346,7 +344,6 @@ func (ld *loader) recover(recovery, first int64) (int64, error) {
 	if err := l.loadNewestSnapshot(scanFrom); err != nil {
 		return 0, err
 	}
-	l.producers.mapEnd = max(l.producers.mapEnd, min(first, scanFrom))
 	if err := l.replayProducers(scanFrom); err != nil {
 		return 0, err
 	}
