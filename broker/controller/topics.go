@@ -141,37 +141,37 @@ func (c *Controller) initPartitions(ps []*partition, done func()) {
 		li := cluster.LeaderAndISR{Leader: isr[0], ISR: isr, ControllerEpoch: c.epoch}
 		init = append(init, initialState{p, znode.State{LeaderAndISR: li}})
 	}
-	if len(init) == 0 {
-		done()
-		return
-	}
-	c.createParents(init, func() { c.createStates(init, done) })
+	c.createStates(init, done)
 }
 
-// createParents makes /brokers/topics/<t>/partitions for topics that have none yet.
-func (c *Controller) createParents(init []initialState, then func()) {
+// parentsOf are the creations of /brokers/topics/<t>/partitions for topics that may have none yet.
+func parentsOf(init []initialState) []writeOp {
 	var ops []writeOp
 	var last *topic
 	for _, in := range init {
 		if t := in.p.topic; t != last && !t.parentKnown {
-			ops = append(ops, createOp(znode.TopicPartitionsPath(t.name), nil))
+			op := createOp(znode.TopicPartitionsPath(t.name), nil)
+			op.alone = true // it may be there already
+			ops = append(ops, op)
 		}
 		last = in.p.topic
 	}
-	c.write(ops, func([]writeResult) { then() })
+	return ops
 }
 
 // createStates creates the partition nodes and their states, both of a partition in one multi and as many
-// partitions per multi as fit.
+// partitions per multi as fit, all in one round.
 func (c *Controller) createStates(init []initialState, done func()) {
-	ops := make([]writeOp, len(init))
-	for i, in := range init {
-		ops[i] = writeOp{[]zkop.Request{
+	ops := parentsOf(init)
+	parents := len(ops)
+	for _, in := range init {
+		ops = append(ops, writeOp{reqs: []zkop.Request{
 			{Kind: zkop.Create, Path: znode.PartitionPath(in.p.tp())},
 			{Kind: zkop.Create, Path: znode.StatePath(in.p.tp()), Data: in.state.Encode()},
-		}}
+		}})
 	}
 	c.write(ops, func(results []writeResult) {
+		results = results[parents:]
 		var half []initialState
 		for i, in := range init {
 			switch err := results[i].err; {

@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"kctl/broker/invariant"
 	"kctl/zkutil/zkop"
@@ -84,8 +85,11 @@ func (c *Controller) read(reqs []zkop.Request, then func([]zkop.Response)) {
 }
 
 // writeOp is a group of operations that must be applied together; the last one is read back to learn
-// whether a group with a lost reply was applied.
-type writeOp struct{ reqs []zkop.Request }
+// whether a group with a lost reply was applied. alone keeps it out of batches: it may well fail.
+type writeOp struct {
+	reqs  []zkop.Request
+	alone bool
+}
 
 func (w writeOp) last() zkop.Request { return w.reqs[len(w.reqs)-1] }
 
@@ -132,7 +136,7 @@ func (w *fencedWrite) batches() [][]int {
 	count, size := 0, 0
 	for i, op := range w.ops {
 		n, s := len(op.reqs), op.size()
-		if len(cur) > 0 && (count+n > multiOpsMax || size+s > multiBytesMax) {
+		if len(cur) > 0 && (op.alone || w.ops[cur[0]].alone || count+n > multiOpsMax || size+s > multiBytesMax) {
 			out, cur, count, size = append(out, cur), nil, 0, 0
 		}
 		cur, count, size = append(cur, i), count+n, size+s
@@ -181,6 +185,7 @@ func (w *fencedWrite) sent(batches [][]int, got []zkop.Response) {
 	}
 	w.readBack(unknown, func(again []int) {
 		single = append(single, again...)
+		slices.Sort(single) // in the order they were given: parents before children
 		next := make([][]int, len(single))
 		for k, i := range single {
 			next[k] = []int{i}
@@ -283,13 +288,13 @@ func (c *Controller) usable(path string, r *zkop.Response) bool {
 }
 
 func setOp(path string, data []byte, version int32) writeOp {
-	return writeOp{[]zkop.Request{{Kind: zkop.Set, Path: path, Data: data, Version: version}}}
+	return writeOp{reqs: []zkop.Request{{Kind: zkop.Set, Path: path, Data: data, Version: version}}}
 }
 
 func createOp(path string, data []byte) writeOp {
-	return writeOp{[]zkop.Request{{Kind: zkop.Create, Path: path, Data: data}}}
+	return writeOp{reqs: []zkop.Request{{Kind: zkop.Create, Path: path, Data: data}}}
 }
 
 func deleteOp(path string) writeOp {
-	return writeOp{[]zkop.Request{{Kind: zkop.Delete, Path: path, Version: zkop.AnyVersion}}}
+	return writeOp{reqs: []zkop.Request{{Kind: zkop.Delete, Path: path, Version: zkop.AnyVersion}}}
 }
