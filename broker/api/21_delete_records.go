@@ -10,7 +10,7 @@ import (
 var deleteRecordsAPI = definition{key: 21, min: 0, max: 2, handle: (*Service).deleteRecords}
 
 func (s *Service) deleteRecords(ctx context.Context, c *call) kmsg.Response {
-	resp := s.Data.DeleteRecords(ctx, c.body.(*kmsg.DeleteRecordsRequest))
+	resp := s.Data.(RecordDeleter).DeleteRecords(ctx, c.body.(*kmsg.DeleteRecordsRequest))
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
 		for j := range t.Partitions {

@@ -22,6 +22,10 @@ type Data interface {
 	Fetch(ctx context.Context, params replicashell.FetchParams, parts, forgotten []replicashell.FetchPartition) replicashell.FetchAnswer
 	ListOffsets(ctx context.Context, req *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse
 	OffsetForLeaderEpoch(ctx context.Context, req *kmsg.OffsetForLeaderEpochRequest) *kmsg.OffsetForLeaderEpochResponse
+}
+
+// RecordDeleter is a replica manager that can move log starts up; without it DeleteRecords is not announced.
+type RecordDeleter interface {
 	DeleteRecords(ctx context.Context, req *kmsg.DeleteRecordsRequest) *kmsg.DeleteRecordsResponse
 }
 

@@ -75,6 +75,9 @@ func New(deps Deps) *Service {
 	defs := definitions()
 	for i := range defs {
 		d := &defs[i]
+		if _, ok := s.Data.(RecordDeleter); !ok && d.key == deleteRecordsAPI.key {
+			continue
+		}
 		s.table[d.key] = d
 		name := kmsg.NameForKey(d.key)
 		s.count[d.key], s.time[d.key] = count.WithLabelValues(name), spent.WithLabelValues(name)
