@@ -19,14 +19,15 @@ import (
 	"kctl/zkutil/zkop"
 )
 
-// conn is the Client over go-zk. go-zk keeps connection, session, pings, credentials and the watches of a
-// reconnect; conn decides when a request may go out, tells sessions apart, and owns the sockets' wrapper.
+// conn is the Client over go-zk. go-zk keeps the connection, the session and its pings, and matches answers to
+// requests; conn decides when a request may go out, tells sessions apart, and owns the wrapper of the sockets.
 type conn struct {
 	cfg      Config
 	servers  ConnectString
 	zk       *zk.Conn
 	sessions *sessions
 	gate     gate
+	watches  watchTable
 	turn     chan struct{} // holds one token: the right to send
 	window   chan struct{} // a slot for each unanswered request
 	calls    sync.WaitGroup
@@ -44,6 +45,7 @@ type conn struct {
 	attempts   int              // dials since the last session
 	failures   map[string]error // of the servers, since the last session
 	roundDone  chan struct{}    // closed when every server has failed once
+	refused    chan struct{}    // closed when a server has refused a credential
 	openedAt   time.Time
 	shortLived int // sessions in a row whose connection broke at once
 }
@@ -56,7 +58,7 @@ func connect(ctx context.Context, cfg Config) (Client, error) {
 	c := &conn{
 		cfg: cfg, servers: servers, sessions: newSessions(cfg.Logger), turn: make(chan struct{}, 1),
 		window:   make(chan struct{}, windowRequests),
-		failures: map[string]error{}, roundDone: make(chan struct{}),
+		failures: map[string]error{}, roundDone: make(chan struct{}), refused: make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancel(context.WithoutCancel(ctx))
 	c.turn <- struct{}{}
@@ -70,26 +72,18 @@ func connect(ctx context.Context, cfg Config) (Client, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConnectString, err)
 	}
 	c.loops.Go(func() { c.sessions.watch(c.life.Done()) })
-	if err := c.begin(ctx); err != nil {
+	err = c.firstSession(ctx)
+	if err == nil {
+		err = c.enterChroot(ctx)
+	}
+	if err != nil {
 		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// begin waits for the first session, presents the credentials and looks for the chroot.
-func (c *conn) begin(ctx context.Context) error {
-	if err := c.firstSession(ctx); err != nil {
-		return err
-	}
-	for _, a := range c.cfg.Auth {
-		if err := c.authenticate(ctx, a); err != nil {
-			return err
-		}
-	}
-	return c.enterChroot(ctx)
-}
-
+// firstSession waits until the credentials are taken and the session is there.
 func (c *conn) firstSession(ctx context.Context) error {
 	for {
 		s, _, changed := c.sessions.snapshot()
@@ -104,31 +98,10 @@ func (c *conn) firstSession(ctx context.Context) error {
 		case <-changed:
 		case <-round:
 			return c.unreachable(ctx, nil)
+		case <-c.refused:
+			return c.unreachable(ctx, nil)
 		case <-ctx.Done():
 			return c.unreachable(ctx, ctx.Err())
-		}
-	}
-}
-
-// authenticate presents one credential. go-zk repeats it on later connections.
-func (c *conn) authenticate(ctx context.Context, a Auth) error {
-	for {
-		done := make(chan error, 1)
-		c.calls.Go(func() { done <- c.zk.AddAuth(a.Scheme, a.Credential) })
-		var err error
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-			return fmt.Errorf("authenticate by %s: %w: %w", a.Scheme, ErrUnreachable, ctx.Err())
-		}
-		if err == nil {
-			return nil
-		}
-		if errors.Is(err, zk.ErrAuthFailed) {
-			return fmt.Errorf("%w: scheme %s", ErrAuthFailed, a.Scheme)
-		}
-		if err := c.firstSession(ctx); err != nil {
-			return err
 		}
 	}
 }
@@ -239,7 +212,8 @@ func (c *conn) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	c.generation++
 	c.wireServer = server
 	c.wire = &wireConn{
-		Conn: nc, generation: c.generation, gate: &c.gate, handshake: limit, maxReply: c.cfg.MaxResponseBytes,
+		Conn: nc, generation: c.generation, gate: &c.gate, watches: &c.watches, auth: c.cfg.Auth, handshake: limit,
+		maxReply:  c.cfg.MaxResponseBytes,
 		onSession: c.opened, onContact: c.sessions.alive, in: bufio.NewReaderSize(nc, 32<<10),
 	}
 	return c.wire, nil
@@ -282,9 +256,12 @@ func (c *conn) accountForLast() time.Duration {
 	defer c.mu.Unlock()
 	if w := c.wire; w != nil {
 		c.wire = nil
-		if !w.opened.Load() {
+		if !w.ready.Load() {
 			if err := w.failure.Load(); err != nil {
 				c.failures[c.wireServer] = *err
+				if errors.Is(*err, ErrAuthFailed) {
+					closeOnce(c.refused)
+				}
 			}
 		} else if time.Since(c.openedAt) > time.Second {
 			c.shortLived = 0
@@ -297,11 +274,7 @@ func (c *conn) accountForLast() time.Duration {
 	atRoundStart := c.attempts > 0 && c.attempts%n == 0
 	c.attempts++
 	if rounds == 1 && atRoundStart {
-		select {
-		case <-c.roundDone:
-		default:
-			close(c.roundDone)
-		}
+		closeOnce(c.roundDone)
 	}
 	switch {
 	case atRoundStart:
@@ -310,6 +283,15 @@ func (c *conn) accountForLast() time.Duration {
 		return min(firstPause<<min(c.shortLived, 8), mostPause)
 	}
 	return 0
+}
+
+// closeOnce needs conn.mu.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
 }
 
 // opened is called by the newest wireConn when the server has granted a session.
@@ -358,6 +340,9 @@ func (c *conn) unreachable(ctx context.Context, cause error) error {
 		}
 		if isHandshakeFailure(err) && probeKafka(context.WithoutCancel(ctx), c.cfg, server) {
 			err = ErrKafkaBroker
+		}
+		if errors.Is(err, ErrAuthFailed) {
+			return err
 		}
 		parts = append(parts, fmt.Errorf("%s: %w", server, err))
 	}

@@ -75,6 +75,8 @@ func checkPath(req zkop.Request) error {
 		return fmt.Errorf("%w: path %q does not start with /", zkop.ErrBadArguments, p)
 	case len(p) > 1 && strings.HasSuffix(p, "/") && !sequential, strings.Contains(p, "//"):
 		return fmt.Errorf("%w: path %q has an empty element", zkop.ErrBadArguments, p)
+	case strings.Contains(p, watchMark):
+		return fmt.Errorf("%w: path %q holds a noncharacter", zkop.ErrBadArguments, p)
 	case req.Mode > zkop.EphemeralSequential:
 		return fmt.Errorf("%w: create mode %d", zkop.ErrBadArguments, req.Mode)
 	}
@@ -171,15 +173,16 @@ func respond(stat *zk.Stat, err error) zkop.Response {
 	return r
 }
 
-func runGet(c *zk.Conn, req zkop.Request) zkop.Response {
-	var data []byte
-	var stat *zk.Stat
-	var err error
+// readPath carries the wish for a watch to wireConn.
+func readPath(req zkop.Request) string {
 	if req.Watch {
-		data, stat, _, err = c.GetW(req.Path)
-	} else {
-		data, stat, err = c.Get(req.Path)
+		return req.Path + watchMark
 	}
+	return req.Path
+}
+
+func runGet(c *zk.Conn, req zkop.Request) zkop.Response {
+	data, stat, err := c.Get(readPath(req))
 	r := respond(stat, err)
 	if err == nil {
 		r.Data = data
@@ -188,14 +191,7 @@ func runGet(c *zk.Conn, req zkop.Request) zkop.Response {
 }
 
 func runExists(c *zk.Conn, req zkop.Request) zkop.Response {
-	var ok bool
-	var stat *zk.Stat
-	var err error
-	if req.Watch {
-		ok, stat, _, err = c.ExistsW(req.Path)
-	} else {
-		ok, stat, err = c.Exists(req.Path)
-	}
+	ok, stat, err := c.Exists(readPath(req))
 	if err == nil && !ok {
 		return zkop.Response{Err: zkop.ErrNoNode}
 	}
@@ -203,14 +199,7 @@ func runExists(c *zk.Conn, req zkop.Request) zkop.Response {
 }
 
 func runChildren(c *zk.Conn, req zkop.Request) zkop.Response {
-	var names []string
-	var stat *zk.Stat
-	var err error
-	if req.Watch {
-		names, stat, _, err = c.ChildrenW(req.Path)
-	} else {
-		names, stat, err = c.Children(req.Path)
-	}
+	names, stat, err := c.Children(readPath(req))
 	r := respond(stat, err)
 	if err == nil {
 		r.Children = names

@@ -30,7 +30,7 @@ func newScripted(input []byte) (*wireConn, *scripted) {
 	s := &scripted{in: bytes.NewReader(input)}
 	w := &wireConn{
 		Conn: s, generation: 1, gate: &gate{wake: make(chan struct{}, 1)}, handshake: time.Second, maxReply: 1 << 20,
-		onSession: func(*wireConn, time.Duration, int64) {}, onContact: func(time.Time) {}, in: bufio.NewReader(s),
+		watches: &watchTable{}, onSession: func(*wireConn, time.Duration, int64) {}, onContact: func(time.Time) {}, in: bufio.NewReader(s),
 	}
 	w.gate.generation.Store(1)
 	return w, s

@@ -28,6 +28,7 @@ var sessionTests = map[string]func(*testing.T, Server){
 	"WatchesRearmed":           testWatchesRearmed,
 	"MissedChangesAreTold":     testMissedChangesAreTold,
 	"CredentialsRepeated":      testCredentialsRepeated,
+	"IdleClient":               testIdleClient,
 	"LostReply":                testLostReply,
 	"LostReplyOfAFailedWrite":  testLostReplyOvertaken,
 	"EphemeralAtExpiry":        testEphemeralAtExpiry,
@@ -255,6 +256,22 @@ func testCredentialsRepeated(t *testing.T, s Server) {
 	proxy.Cut()
 	c.awaitState(zkutil.Connected)
 	c.set("/mine", "x")
+}
+
+// testIdleClient: pings alone keep the connection, also when the limit of the handshake was short.
+func testIdleClient(t *testing.T, s Server) {
+	quick := func(c *zkutil.Config) { c.ConnectTimeout = 600 * time.Millisecond }
+	c := dial(t, s.Addr(), withAuth("eve:pw"), withSession(4*time.Second), quick)
+	idle := time.NewTimer(3 * time.Second)
+	defer idle.Stop()
+	select {
+	case n := <-c.feed:
+		t.Errorf("notice %+v", n)
+	case <-idle.C:
+	}
+	if _, _, err := c.Children(c.ctx, "/"); err != nil {
+		t.Error(err)
+	}
 }
 
 // testLostReply: the write was applied, its answer lost (KAFKA-1382). The client must not report a version
