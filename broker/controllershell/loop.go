@@ -215,7 +215,7 @@ func (l *loop) carryOut(e controller.Effect, logged *logBudget) {
 		}
 	case controller.Activated:
 		l.s.epoch.Store(int64(e.Epoch))
-		l.s.log.Info("elected controller", obs.KeyBroker, l.s.opts.BrokerID, obs.KeyControllerEpoch, e.Epoch)
+		l.s.log.Info("elected controller", obs.KeyControllerEpoch, e.Epoch)
 	case controller.Resigned:
 		l.s.epoch.Store(-1)
 		clear(l.timers)

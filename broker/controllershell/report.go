@@ -61,7 +61,7 @@ func (l *loop) report(e controller.Effect, budget *logBudget) {
 			a := e.Alert
 			waiting := make([]any, 0, 2*len(a.Waiting))
 			for _, w := range a.Waiting {
-				waiting = append(waiting, slog.Group("", obs.KeyBroker, w.Broker, obs.KeyError, w.Error, obs.KeyCount, w.Attempts))
+				waiting = append(waiting, slog.Group("", obs.KeyPeer, w.Broker, obs.KeyError, w.Error, obs.KeyCount, w.Attempts))
 			}
 			log.Error("leadership transition is not confirmed in time", obs.KeyTopicPartition, a.Partition.String(),
 				obs.KeyLeader, a.Decision.Leader, obs.KeyLeaderEpoch, a.Decision.LeaderEpoch, obs.KeyISR, a.Decision.ISR,
@@ -86,7 +86,7 @@ func noteAttrs(n controller.Note) []slog.Attr {
 	switch n.Kind {
 	case controller.NoteBrokerFailed, controller.NoteBrokerStarted, controller.NoteBrokerBounced, controller.NoteBrokerStopping,
 		controller.NoteUncleanElection, controller.NoteReplicaOffline, controller.NoteRequestRefused:
-		attrs = append(attrs, slog.Int(obs.KeyBroker, int(n.Broker)))
+		attrs = append(attrs, slog.Int(obs.KeyPeer, int(n.Broker)))
 	}
 	if n.Count != 0 {
 		attrs = append(attrs, slog.Int(obs.KeyCount, n.Count))

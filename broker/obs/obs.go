@@ -7,6 +7,7 @@ import "log/slog"
 // Keys of log attributes. Messages are constant strings; everything variable is an attribute.
 const (
 	KeyBroker          = "broker"
+	KeyPeer            = "peer" // the other broker, where KeyBroker is the one that logs
 	KeyTopic           = "topic"
 	KeyPartition       = "partition"
 	KeyTopicPartition  = "tp"
