@@ -192,7 +192,7 @@ func (s *Server) notify(fired []ztree.FiredWatch) {
 	for i := range fired {
 		f := &fired[i]
 		c := s.owners[f.Session]
-		if c == nil {
+		if c == nil || !f.Readable(*c.auth.Load()) {
 			continue
 		}
 		c.append(func(b []byte) []byte { return appendEvent(b, f.Event, f.Zxid) })

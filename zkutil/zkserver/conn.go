@@ -36,11 +36,11 @@ type conn struct {
 	since  time.Time
 
 	// Of the reading goroutine.
-	auth    []ztree.Identity // appended to, never changed: queued requests share it
 	frame   []byte
 	scratch request
 	ready   chan bool // the committer's verdict on the handshake
 
+	auth    atomic.Pointer[[]ztree.Identity] // replaced, never changed
 	session atomic.Int64
 	heard   atomic.Int64 // clock of the last packet, ms
 	pending atomic.Int32 // requests in the commit queue
@@ -65,10 +65,11 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{srv: s, nc: nc, remote: nc.RemoteAddr().String(), since: time.Now(), ready: make(chan bool, 1)}
 	c.drained = sync.NewCond(&c.mu)
-	host, _, err := net.SplitHostPort(c.remote)
-	if err == nil {
-		c.auth = []ztree.Identity{{Scheme: "ip", ID: host}}
+	var ids []ztree.Identity
+	if host, _, err := net.SplitHostPort(c.remote); err == nil {
+		ids = []ztree.Identity{{Scheme: "ip", ID: host}}
 	}
+	c.auth.Store(&ids)
 	return c
 }
 
@@ -210,7 +211,7 @@ func (c *conn) handle(body []byte) error {
 	c.srv.stats.received.Add(1)
 	d := jute.NewDecoder(body)
 	r := &c.scratch
-	*r = request{c: c, session: c.session.Load(), received: now, auth: c.auth, size: len(body)}
+	*r = request{c: c, session: c.session.Load(), received: now, auth: *c.auth.Load(), size: len(body)}
 	r.xid, r.op = d.Int(), d.Int()
 	if d.Err() != nil {
 		return fmt.Errorf("request header: %w", d.Err())
@@ -241,21 +242,21 @@ func (c *conn) addAuth(r *request, body []byte) error {
 	d := jute.NewDecoder(body)
 	d.Int() // type
 	scheme, credential := d.String(), d.String()
-	ok := d.Err() == nil && len(c.auth) < identitiesMax
+	ok := d.Err() == nil && len(r.auth) < identitiesMax
 	switch {
 	case !ok:
 	case scheme == "ip": // the address is known already
 	case scheme == "digest":
 		var id ztree.Identity
 		if id, ok = ztree.DigestIdentity(credential); ok {
-			ids := append([]ztree.Identity(nil), c.auth...)
+			ids := append([]ztree.Identity(nil), r.auth...)
 			if super := c.srv.cfg.SuperDigest; super != "" && id.ID == super {
 				ids = append(ids, ztree.Identity{Scheme: ztree.SchemeSuper})
 			}
 			if !hasIdentity(ids, id) {
 				ids = append(ids, id)
 			}
-			c.auth = ids
+			c.auth.Store(&ids)
 		}
 	default:
 		ok = false

@@ -52,7 +52,7 @@ func (t *Tree) applyOne(txn *Txn, c *Change) zkop.Response {
 		n.data = c.Data
 		n.version = nextVersion(n.version)
 		n.mzxid, n.mtime = txn.Zxid, txn.AtMs
-		t.fire(c.Path, zkop.NodeDataChanged)
+		t.fire(c.Path, zkop.NodeDataChanged, n.acl)
 		return zkop.Response{Stat: n.stat()}
 	case zkop.SetACL:
 		n := t.nodes[c.Path]
@@ -87,8 +87,8 @@ func (t *Tree) applyCreate(txn *Txn, c *Change) zkop.Response {
 	case c.Owner != ownerNone:
 		t.special[c.Path] = struct{}{}
 	}
-	t.fire(c.Path, zkop.NodeCreated)
-	t.fire(parentPath, zkop.NodeChildrenChanged)
+	t.fire(c.Path, zkop.NodeCreated, n.acl)
+	t.fire(parentPath, zkop.NodeChildrenChanged, parent.acl)
 	return zkop.Response{Path: c.Path, Stat: n.stat()}
 }
 
@@ -108,8 +108,8 @@ func (t *Tree) applyDelete(txn *Txn, c *Change) {
 	case n.owner != ownerNone:
 		delete(t.special, c.Path)
 	}
-	t.fire(c.Path, zkop.NodeDeleted)
-	t.fire(parentPath, zkop.NodeChildrenChanged)
+	t.fire(c.Path, zkop.NodeDeleted, n.acl)
+	t.fire(parentPath, zkop.NodeChildrenChanged, parent.acl)
 }
 
 // Replay applies a transaction from a log after checking that it fits the tree: the log may belong to another

@@ -22,7 +22,13 @@ type FiredWatch struct {
 	Session int64
 	Event   zkop.Event
 	Zxid    int64 // of the change
+
+	acl []zkop.ACL // of the node at Event.Path
 }
+
+// Readable tells whether an event may be shown to a connection with those identities: ZooKeeper keeps events
+// of nodes from those who may not read them (CVE-2024-23944). The watch is spent all the same.
+func (f *FiredWatch) Readable(auth []Identity) bool { return allowed(f.acl, zkop.PermRead, auth) }
 
 // Owner values of nodes that are not ephemeral but special; ZooKeeper keeps them in Stat.EphemeralOwner.
 const (
@@ -52,6 +58,9 @@ type node struct {
 func (n *node) stat() zkop.Stat {
 	kids := int32(len(n.children))
 	owner := n.owner
+	if !isEphemeral(owner) { // containers and TTL nodes do not show
+		owner = 0
+	}
 	return zkop.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Cversion: n.cversion*2 - kids, Aversion: n.aversion,
@@ -96,7 +105,7 @@ func New(o Options) *Tree {
 	t.nodes["/"] = &node{data: []byte{}, acl: openACL, children: []string{"zookeeper"}}
 	t.nodes["/zookeeper"] = &node{data: []byte{}, acl: openACL, children: []string{"config", "quota"}}
 	t.nodes["/zookeeper/quota"] = &node{data: []byte{}, acl: openACL}
-	t.nodes["/zookeeper/config"] = &node{data: []byte{}, acl: []zkop.ACL{{Perms: zkop.PermRead, Scheme: "world", ID: "anyone"}}}
+	t.nodes["/zookeeper/config"] = &node{data: []byte{}, acl: []zkop.ACL{{Perms: zkop.PermRead, Scheme: "world", ID: "anyone"}}, aversion: -1}
 	for path, n := range t.nodes {
 		t.bytes += int64(len(path) + len(n.data))
 	}

@@ -99,7 +99,7 @@ func (w *watchTable) forget(path string, session int64) {
 }
 
 // fire collects the events that a change of path means for its watchers and takes the one-shot watches away.
-func (t *Tree) fire(path string, typ zkop.EventType) {
+func (t *Tree) fire(path string, typ zkop.EventType, acl []zkop.ACL) {
 	w := &t.watches
 	if w.count == 0 {
 		return
@@ -115,7 +115,7 @@ func (t *Tree) fire(path string, typ zkop.EventType) {
 		kept := list[:0]
 		for _, e := range list {
 			if e.bits&wanted != 0 {
-				t.emit(e.session, path, typ)
+				t.emit(e.session, path, typ, acl)
 				e.bits &^= taken
 			}
 			if e.bits == 0 {
@@ -127,18 +127,18 @@ func (t *Tree) fire(path string, typ zkop.EventType) {
 		w.setList(path, kept)
 	}
 	if w.recursive > 0 && typ != zkop.NodeChildrenChanged {
-		t.fireAbove(path, typ)
+		t.fireAbove(path, typ, acl)
 	}
 }
 
 // fireAbove tells the recursive watchers of the ancestors, each session once.
-func (t *Tree) fireAbove(path string, typ zkop.EventType) {
+func (t *Tree) fireAbove(path string, typ zkop.EventType, acl []zkop.ACL) {
 	for at := path; at != "/"; {
 		i := strings.LastIndexByte(at, '/')
 		at = at[:max(i, 1)]
 		for _, e := range t.watches.byPath[at] {
 			if e.bits&watchRecursive != 0 && !t.told(e.session, path, typ) {
-				t.emit(e.session, path, typ)
+				t.emit(e.session, path, typ, acl)
 			}
 		}
 	}
@@ -157,8 +157,8 @@ func (t *Tree) told(session int64, path string, typ zkop.EventType) bool {
 	return false
 }
 
-func (t *Tree) emit(session int64, path string, typ zkop.EventType) {
-	t.fired = append(t.fired, FiredWatch{Session: session, Event: zkop.Event{Type: typ, Path: path}, Zxid: t.zxid})
+func (t *Tree) emit(session int64, path string, typ zkop.EventType, acl []zkop.ACL) {
+	t.fired = append(t.fired, FiredWatch{Session: session, Event: zkop.Event{Type: typ, Path: path}, Zxid: t.zxid, acl: acl})
 }
 
 // DropWatches removes all watches of a session: its connection is gone. The client sets them again with
@@ -177,16 +177,16 @@ func (t *Tree) SetWatches(session, relative int64, data, exist, child, persisten
 		n := t.nodes[path]
 		switch {
 		case n == nil:
-			t.emit(session, path, zkop.NodeDeleted)
+			t.emit(session, path, zkop.NodeDeleted, nil)
 		case n.mzxid > relative:
-			t.emit(session, path, zkop.NodeDataChanged)
+			t.emit(session, path, zkop.NodeDataChanged, nil)
 		default:
 			t.watches.add(path, session, watchData)
 		}
 	}
 	for _, path := range exist {
 		if t.nodes[path] != nil {
-			t.emit(session, path, zkop.NodeCreated)
+			t.emit(session, path, zkop.NodeCreated, nil)
 		} else {
 			t.watches.add(path, session, watchData)
 		}
@@ -195,9 +195,9 @@ func (t *Tree) SetWatches(session, relative int64, data, exist, child, persisten
 		n := t.nodes[path]
 		switch {
 		case n == nil:
-			t.emit(session, path, zkop.NodeDeleted)
+			t.emit(session, path, zkop.NodeDeleted, nil)
 		case n.pzxid > relative:
-			t.emit(session, path, zkop.NodeChildrenChanged)
+			t.emit(session, path, zkop.NodeChildrenChanged, nil)
 		default:
 			t.watches.add(path, session, watchChild)
 		}

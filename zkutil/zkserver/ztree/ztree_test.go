@@ -262,6 +262,21 @@ func TestACLOfPendingNodes(t *testing.T) {
 	}
 }
 
+// TestEventsOfUnreadableNodes: the event says who may see it.
+func TestEventsOfUnreadableNodes(t *testing.T) {
+	tree, s := newTree(t, 2)
+	bob, _ := DigestIdentity("bob:secret")
+	tree.Do(t0, s[0], nil, zkop.Request{Kind: zkop.Exists, Path: "/p", Watch: true})
+	mustDo(t, tree, s[0], zkop.Request{Kind: zkop.Children, Path: "/", Watch: true})
+	r, fired := tree.Do(t0, s[1], []Identity{bob}, zkop.Request{Kind: zkop.Create, Path: "/p", ACL: []zkop.ACL{{Perms: zkop.PermAll, Scheme: "auth"}}})
+	if r.Err != nil || len(fired) != 2 {
+		t.Fatal(r.Err, fired)
+	}
+	if fired[0].Readable(nil) || !fired[0].Readable([]Identity{bob}) || !fired[1].Readable(nil) {
+		t.Fatal("wrong audience")
+	}
+}
+
 func TestLeftovers(t *testing.T) {
 	tree, s := newTree(t, 1)
 	mustDo(t, tree, s[0], zkop.Request{Kind: zkop.Create, Path: "/c", Mode: zkop.Container})
