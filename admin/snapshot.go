@@ -63,6 +63,9 @@ func (c *Client) snapshot(ctx context.Context, opts SnapshotOptions) (*model.Sna
 			return nil, err
 		}
 		fromZK, zerr := c.snapshotZooKeeper(ctx, opts)
+		if zerr != nil && len(c.cfg.Bootstrap) == 0 {
+			return nil, zerr // there is no second source: the brokers were looked for there too
+		}
 		if zerr != nil {
 			return nil, errors.Join(err, zerr)
 		}

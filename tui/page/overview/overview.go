@@ -317,6 +317,7 @@ func (m Model) rearrange(a keys.Action) (Model, tea.Cmd) {
 		return m, nil
 	}
 	m.arrange()
+	m.cursor[partitionsPane], m.top[partitionsPane] = 0, 0 // the first of the new order is what one wants to see
 	return m.loadLag()
 }
 
