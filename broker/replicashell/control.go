@@ -17,7 +17,7 @@ import (
 
 // controlWorkers is how many partitions of one LeaderAndISR are applied at the same time: opening a log is
 // disk work, and ten thousand of them must not be opened one after the other.
-const controlWorkers = 4
+const controlWorkers = 8
 
 // decision is one partition of a LeaderAndISR request.
 type decision struct {
