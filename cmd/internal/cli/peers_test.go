@@ -1,0 +1,161 @@
+//go:build peers
+
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/cmd/internal/cli/exit"
+	"kctl/zkutil"
+	"kctl/zkutil/cluster"
+	"kctl/zkutil/zkop"
+	"kctl/zkutil/znode"
+)
+
+// newPeer is kctl with the addresses of an Apache Kafka cluster of three brokers in ZooKeeper mode.
+func newPeer(t *testing.T) *kctl {
+	t.Helper()
+	k := newKctl(t)
+	for from, to := range map[string]string{"KCTL_PEER_BOOTSTRAP": "KCTL_BOOTSTRAP_SERVER", "KCTL_PEER_ZOOKEEPER": "KCTL_ZOOKEEPER"} {
+		if k.env[to] = os.Getenv(from); k.env[to] == "" {
+			t.Fatalf("%s is not set", from)
+		}
+	}
+	return k
+}
+
+// peerTopic creates a topic that goes away with the test.
+func peerTopic(t *testing.T, k *kctl, assignment string) string {
+	t.Helper()
+	name := "kctl-" + strings.ReplaceAll(time.Now().Format("150405.000"), ".", "-")
+	k.run("topics", "create", name, "--replica-assignment", assignment).want(exit.OK, "", "created topic")
+	t.Cleanup(func() { k.run("topics", "delete", name, "--yes") })
+	return name
+}
+
+// until runs kctl until it exits with code, for at most 30 s.
+func (k *kctl) until(code exit.Code, args ...string) *kctl {
+	k.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for k.run(args...); k.code != int(code) && time.Now().Before(deadline); k.run(args...) {
+		<-time.After(200 * time.Millisecond)
+	}
+	if k.code != int(code) {
+		k.t.Fatalf("kctl %v: exit %d, want %d\n%s%s", args, k.code, code, k.out, k.err)
+	}
+	return k
+}
+
+// first reads the first item of the last list.
+func (k *kctl) first(v any) {
+	k.t.Helper()
+	var doc struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(k.out.Bytes(), &doc); err != nil || len(doc.Items) == 0 {
+		k.t.Fatalf("no items: %v\n%s", err, k.out)
+	}
+	if err := json.Unmarshal(doc.Items[0], v); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func TestPeerVerbs(t *testing.T) {
+	k := newPeer(t)
+	topic := peerTopic(t, k, "3:1:2,1:2:3")
+	k.run("topics", "list", "--topic", topic).want(exit.OK, topic, "")
+	k.run("topics", "describe", topic, "-o", "json").want(exit.OK, `"kind": "TopicDetail"`, "")
+	k.run("partitions", "list", topic+":0", "--no-headers").want(exit.OK, "3,1,2", "")
+	k.run("leader-and-isr", "get", topic+":0", "-o", "json").want(exit.OK, `"zkVersion": 0`, "")
+	k.run("cluster", "describe").want(exit.OK, "BROKERS:           3", "")
+	k.run("brokers", "list").want(exit.OK, "up", "")
+	k.run("controller", "describe", "-o", "json").want(exit.OK, `"live": true`, "")
+	k.run("cluster", "health").want(exit.OK, "healthy", "")
+	k.in = "a\nb\n"
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		k.run("produce", topic, "--partition", "1", "--compression", codec).want(exit.OK, "", "2 records")
+	}
+	k.run("consume", topic, "--from-beginning", "-n", "10", "-f", `%o%v `).want(exit.OK, "0a 1b 2a 3b 4a 5b 6a 7b 8a 9b ", "")
+	k.run("consume", topic, "--group", topic, "--from-beginning", "-n", "4").want(exit.OK, "a\nb\na\nb\n", "")
+	k.run("consume", topic, "--group", topic, "--from-beginning", "-n", "1", "-f", "%o").want(exit.OK, "4", "")
+	k.run("lag", "replicas", topic+":1", "-o", "json").want(exit.OK, `"logEndOffset": 10`, "")
+	k.run("transitions").want(exit.OK, "WAITING-FOR", "no transitions")
+	k.run("transitions", "-z", "", "--older-than", "1s").want(exit.OK, "WAITING-FOR", "no transitions")
+	k.run("zk", "get", "/brokers/topics/"+topic+"/partitions/0/state").want(exit.OK, `"leader":3`, "")
+	k.run("zk", "ls", "/", "-z", strings.Split(k.env["KCTL_BOOTSTRAP_SERVER"], ",")[0]).want(exit.Unreachable, "", "a Kafka broker, not a ZooKeeper server")
+	k.run("topics", "list", "-b", k.env["KCTL_ZOOKEEPER"], "-z", "").want(exit.Unreachable, "", "a ZooKeeper server, not a broker")
+	k.run("topics", "list", "-b", "", "-z", k.env["KCTL_ZOOKEEPER"]+"/nope").want(exit.Failed, "", "chroot does not exist")
+}
+
+// TestPeerElection turns the replica list round, so that the leader is not the preferred one, and elects.
+func TestPeerElection(t *testing.T) {
+	k := newPeer(t)
+	topic := peerTopic(t, k, "1:2:3")
+	reorder(t, k, topic, []int32{2, 1, 3})
+	k.until(exit.OK, "partitions", "list", topic, "--not-preferred", "-o", "name").want(exit.OK, topic+":0", "")
+	k.run("elect", "preferred", topic, "--yes", "-o", "json").want(exit.OK, `"confirmed": true`, "")
+	k.run("leader-and-isr", "get", topic+":0", "-o", "json").want(exit.OK, `"leader": 2`, "")
+	k.run("elect", "preferred", "--all", "--dry-run").want(exit.OK, "ACTION", "dry run: 0 of")
+}
+
+func reorder(t *testing.T, k *kctl, topic string, replicas []int32) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(k.env["KCTL_BOOTSTRAP_SERVER"], ",")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	rt := kmsg.NewAlterPartitionAssignmentsRequestTopic()
+	rp := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	rp.Replicas = replicas
+	rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(t.Context(), cl)
+	if err != nil || resp.ErrorCode != 0 || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Fatalf("reassign: %v %v", err, kerr.ErrorForCode(resp.ErrorCode))
+	}
+}
+
+// TestPeerStuckTransition writes a decision that the brokers are not told of, as a zombie controller would:
+// it is found, explained, and the named command frees it.
+func TestPeerStuckTransition(t *testing.T) {
+	k := newPeer(t)
+	topic := peerTopic(t, k, "1:2:3")
+	zk, err := zkutil.Connect(t.Context(), zkutil.Config{Connect: k.env["KCTL_ZOOKEEPER"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zk.Close()
+	tp := cluster.TopicPartition{Topic: topic}
+	rs := zk.Do(t.Context(), zkutil.AnySession, zkop.Request{Kind: zkop.Get, Path: znode.StatePath(tp)}, zkop.Request{Kind: zkop.Get, Path: znode.ControllerEpochPath})
+	state, err := znode.DecodeState(tp, rs[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Leader, state.LeaderEpoch = 2, state.LeaderEpoch+1
+	written := zk.Do(t.Context(), zkutil.AnySession,
+		znode.Fenced(cluster.ZKVersion(rs[1].Stat.Version), zkop.Request{Kind: zkop.Set, Path: znode.StatePath(tp), Data: state.Encode(), Version: rs[0].Stat.Version}),
+		zkop.Request{Kind: zkop.Create, Path: znode.ISRChangePrefix, Data: znode.EncodeISRChange([]cluster.TopicPartition{tp}), Mode: zkop.PersistentSequential})
+	if written[0].Err != nil || written[1].Err != nil {
+		t.Fatal(written[0].Err, written[1].Err)
+	}
+	var row struct {
+		State, Fix string
+		WaitingFor []int32
+	}
+	for _, source := range [][]string{nil, {"-z", ""}} { // also without ZooKeeper: the brokers' metadata names leader 2
+		k.until(exit.Problems, append([]string{"transitions", topic, "--older-than", "1s", "-o", "json"}, source...)...).first(&row)
+		if row.State != "stuck" || len(row.WaitingFor) != 1 || row.WaitingFor[0] != 2 || row.Fix != "kctl elect preferred "+topic+":0 --yes" {
+			t.Errorf("%v: %+v", source, row)
+		}
+	}
+	k.run(strings.Fields(strings.TrimPrefix(row.Fix, "kctl "))...).want(exit.OK, "leads", "will move leaders")
+	k.until(exit.OK, "transitions", topic).want(exit.OK, "WAITING-FOR", "no transitions")
+}
