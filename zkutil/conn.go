@@ -159,6 +159,7 @@ func (c *conn) Close() error {
 		for range c.ended { // until go-zk closes it
 			continue
 		}
+		<-c.turn // and never given back: no call starts any more
 		c.calls.Wait()
 		c.sessions.endFeeds()
 		c.loops.Wait()

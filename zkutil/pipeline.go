@@ -93,6 +93,8 @@ func (c *conn) takeTurn(ctx context.Context, session uint64) (generation uint64,
 		}
 		select {
 		case <-c.turn:
+		case <-changed:
+			continue
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%w: %w", ErrNotSent, ctx.Err())
 		}

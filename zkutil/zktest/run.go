@@ -44,11 +44,19 @@ func Run(t *testing.T, newServer func(t testing.TB) Server) {
 		t.Run(g.name, func(t *testing.T) {
 			s := newServer(t)
 			for name, test := range g.tests {
-				t.Run(name, func(t *testing.T) { test(t, s) })
+				t.Run(name, func(t *testing.T) {
+					if name != restarted {
+						t.Parallel() // each below its own chroot; those that restart the server come first, alone
+					}
+					test(t, s)
+				})
 			}
 		})
 	}
 }
+
+// restarted is the test that takes the server away from all others.
+const restarted = "RestartedServer"
 
 // testContext ends with the test, and after limit.
 func testContext(t testing.TB) context.Context {

@@ -34,7 +34,7 @@ var sessionTests = map[string]func(*testing.T, Server){
 	"EphemeralAtExpiry":        testEphemeralAtExpiry,
 	"QueuedNotRunAfterACut":    testQueuedNotRunAfterACut,
 	"ReadsOutliveCuts":         testReadsOutliveCuts,
-	"RestartedServer":          testRestartedServer,
+	restarted:                  testRestartedServer,
 	"ClosedClient":             testClosedClient,
 	"FeedOutlivesManySessions": testFeedOutlivesManySessions,
 }
