@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,16 +110,24 @@ func (a *app) logger() (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("invalid --log-format %q: must be text or json", a.logFormat)}
 }
 
-// signalContext ends with the first SIGINT or SIGTERM; the second one ends the process.
+// impatience is how long after the first signal another one means it: supervisors and shells send one stop to a
+// process and to its group, which arrives twice.
+const impatience = time.Second
+
+// signalContext ends with the first SIGINT or SIGTERM; a later one ends the process.
 func signalContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
+		first := time.Now()
 		cancel()
-		<-signals
-		os.Exit(exitFailed)
+		for range signals {
+			if time.Since(first) > impatience {
+				os.Exit(exitFailed)
+			}
+		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
