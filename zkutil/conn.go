@@ -331,6 +331,10 @@ func (c *conn) unreachable(ctx context.Context, cause error) error {
 	for s, err := range c.failures {
 		failures[s] = err
 	}
+	if w := c.wire; w != nil && !w.ready.Load() && failures[c.wireServer] == nil {
+		failures[c.wireServer] = fmt.Errorf("%s accepted the connection but has not answered the session request: %w",
+			c.wireServer, cmp.Or(cause, errNotTried))
+	}
 	c.mu.Unlock()
 	var parts []error
 	for _, server := range slices.Sorted(slices.Values(c.servers.Servers)) {

@@ -221,7 +221,8 @@ func TestCloseDuringConnectIsQuick(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	_, err := Connect(ctx, Config{Connect: addr, ConnectTimeout: time.Minute})
-	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "has not answered the session request") {
 		t.Errorf("error %v", err)
 	}
 	if d := time.Since(start); d > 5*time.Second {
