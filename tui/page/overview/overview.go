@@ -161,17 +161,26 @@ func (m Model) lagLoaded(msg data.LagLoaded) Model {
 	return m
 }
 
+// lagSortMax bounds how many partitions are asked about for an order by lag.
+const lagSortMax = 2000
+
 // loadLag asks for the replicas of the partitions in view.
 func (m Model) loadLag() (Model, tea.Cmd) {
 	if len(m.parts) == 0 {
 		return m, nil
 	}
 	var args []plan.Target
-	for _, p := range m.visibleParts() {
-		i := slices.IndexFunc(args, func(t plan.Target) bool { return t.Topic == p.Topic })
-		if i < 0 {
+	asked := m.visibleParts()
+	if m.sort == byLag {
+		asked = m.parts[:min(len(m.parts), lagSortMax)] // an order by lag needs the lag of all
+	}
+	at := map[string]int{}
+	for _, p := range asked {
+		i, ok := at[p.Topic]
+		if !ok {
+			i = len(args)
+			at[p.Topic] = i
 			args = append(args, plan.Target{Topic: p.Topic})
-			i = len(args) - 1
 		}
 		args[i].Partitions = append(args[i].Partitions, p.Partition)
 	}
