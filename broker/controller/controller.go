@@ -96,6 +96,7 @@ type Controller struct {
 	metadata    metadataLog
 	transitions transitions
 	repair      repairs
+	handovers   []*handover
 }
 
 // New returns a controller that waits for its first SessionStarted.
@@ -117,6 +118,7 @@ func (c *Controller) reset() {
 	c.metadata = metadataLog{}
 	c.transitions = transitions{}
 	c.repair = repairs{}
+	c.handovers = nil
 }
 
 // Step applies one event and appends, in required order, what the shell must do.
@@ -176,6 +178,8 @@ func (c *Controller) timerFired(t Timer) {
 		}
 	case TimerResend:
 		c.resendDue(t.Broker)
+	case TimerHandover:
+		c.handoverDue(t.Broker)
 	case TimerRepair:
 		if c.role == roleActive {
 			c.repairDue()

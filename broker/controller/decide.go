@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"kctl/zkutil/cluster"
@@ -163,34 +164,51 @@ func (d *decision) choose(reads []stateRead) {
 	})
 }
 
-// readUnclean reads unclean.leader.election.enable of topics; their own config wins over the default.
+// uncleanKey is the config that allows elections outside the ISR.
+const uncleanKey = "unclean.leader.election.enable"
+
+// readUnclean reads unclean.leader.election.enable of topics. A topic's own config wins, then the dynamic
+// config of this broker, then the dynamic default of all brokers, then the broker's file.
 func (c *Controller) readUnclean(topics []*topic, then func(map[*topic]uncleanRule)) {
-	reqs := make([]zkop.Request, len(topics))
-	for i, t := range topics {
-		reqs[i] = zkop.Request{Kind: zkop.Get, Path: znode.ConfigEntityPath(znode.TopicConfig, t.name)}
+	brokerNames := []string{znode.DefaultEntity, strconv.Itoa(int(c.cfg.BrokerID))}
+	var reqs []zkop.Request
+	for _, name := range brokerNames {
+		reqs = append(reqs, zkop.Request{Kind: zkop.Get, Path: znode.ConfigEntityPath(znode.BrokerConfig, name)})
+	}
+	for _, t := range topics {
+		reqs = append(reqs, zkop.Request{Kind: zkop.Get, Path: znode.ConfigEntityPath(znode.TopicConfig, t.name)})
 	}
 	c.read(reqs, func(got []zkop.Response) {
+		fallback := uncleanForbidden
+		if c.cfg.UncleanDefault {
+			fallback = uncleanAllowed
+		}
+		for i, name := range brokerNames {
+			fallback = c.uncleanRuleIn(znode.BrokerConfig, name, &got[i], fallback)
+		}
 		rules := make(map[*topic]uncleanRule, len(topics))
 		for i, t := range topics {
-			rules[t] = c.uncleanRuleOf(t, &got[i])
+			rules[t] = c.uncleanRuleIn(znode.TopicConfig, t.name, &got[len(brokerNames)+i], fallback)
 		}
 		then(rules)
 	})
 }
 
-func (c *Controller) uncleanRuleOf(t *topic, r *zkop.Response) uncleanRule {
-	allowed := c.cfg.UncleanDefault
-	if c.usable(znode.ConfigEntityPath(znode.TopicConfig, t.name), r) {
-		cfg, err := znode.DecodeConfig(znode.TopicConfig, t.name, r.Data)
-		if err != nil {
-			c.emit(Note{Kind: NoteBadZnode, Reason: err.Error()})
-			return uncleanForbidden // what cannot be read must not lose records
-		}
-		if v, ok := cfg.Values["unclean.leader.election.enable"]; ok {
-			allowed = strings.EqualFold(strings.TrimSpace(v), "true")
-		}
+// uncleanRuleIn is what one config node says; fallback when it says nothing. What cannot be read must not
+// lose records.
+func (c *Controller) uncleanRuleIn(kind znode.ConfigType, name string, r *zkop.Response, fallback uncleanRule) uncleanRule {
+	if !c.usable(znode.ConfigEntityPath(kind, name), r) {
+		return fallback
 	}
-	if allowed {
+	cfg, err := znode.DecodeConfig(kind, name, r.Data)
+	if err != nil {
+		c.emit(Note{Kind: NoteBadZnode, Reason: err.Error()})
+		return uncleanForbidden
+	}
+	switch v, ok := cfg.Values[uncleanKey]; {
+	case !ok:
+		return fallback
+	case strings.EqualFold(strings.TrimSpace(v), "true"):
 		return uncleanAllowed
 	}
 	return uncleanForbidden

@@ -72,6 +72,8 @@ const (
 	TimerElect
 	// TimerRepair retries what could not be done: elections lost to a busy znode, halted topic deletions.
 	TimerRepair
+	// TimerHandover ends the wait of a ControlledShutdown for the new leaders.
+	TimerHandover
 )
 
 // RaiseAlert says that a decision was not confirmed in time (V3 discussion 6g). The matching znode is

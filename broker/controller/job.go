@@ -79,6 +79,9 @@ func (c *Controller) refuseRequests() {
 	if c.running != nil {
 		jobs = append([]*job{c.running}, jobs...)
 	}
+	for _, h := range c.handovers {
+		c.emit(Reply{RequestID: h.requestID, Response: notController(h.request)})
+	}
 	for _, j := range jobs {
 		if j.request != nil {
 			c.emit(Reply{RequestID: j.requestID, Response: notController(j.request)})

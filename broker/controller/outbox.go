@@ -135,6 +135,7 @@ func (c *Controller) flush() {
 	for _, id := range c.brokerIDs() {
 		c.flushTo(c.brokers[id])
 	}
+	c.settleHandovers()
 	c.metadata.trim(c.brokers)
 	c.armTransition()
 }
@@ -148,6 +149,8 @@ func (c *Controller) flushTo(b *broker) {
 		return
 	}
 	switch {
+	case b.shuttingDown && len(b.stop) > 0: // it must stop leading before it stops
+		c.sendStopReplica(b)
 	case b.meta.brokersFirst:
 		c.sendMetadata(b, true)
 	case len(b.lead) > 0:
@@ -188,6 +191,7 @@ func (c *Controller) answered(ev Answered) {
 // pump lets a broker's next request go although a job may be under way: what waits for it is durable
 // already. Only the first LeaderAndISR of an incarnation is left to the end of the job, so that it is full.
 func (c *Controller) pump(b *broker) {
+	c.settleHandovers()
 	switch {
 	case c.role != roleActive:
 	case c.running == nil:
@@ -202,19 +206,21 @@ func (c *Controller) pump(b *broker) {
 func (c *Controller) answeredOK(b *broker, in *inflight, resp kmsg.Response) {
 	switch resp := resp.(type) {
 	case *kmsg.LeaderAndISRResponse:
-		if in.kind == kindLeaderAndISR && c.accepted(b, in, resp.ErrorCode) {
+		if c.accepted(b, in, resp.ErrorCode) {
 			b.contacted = true
 			c.leaderAndISRAnswered(b, in, resp)
 		}
 	case *kmsg.UpdateMetadataResponse:
-		if in.kind == kindMetadata && c.accepted(b, in, resp.ErrorCode) {
+		if c.accepted(b, in, resp.ErrorCode) {
 			b.refusals = 0
 		}
 	case *kmsg.StopReplicaResponse:
-		if in.kind == kindStopReplica && c.accepted(b, in, resp.ErrorCode) {
+		if c.accepted(b, in, resp.ErrorCode) {
 			b.refusals = 0
 			c.stopReplicaAnswered(b, in, resp)
 		}
+	default:
+		c.accepted(b, in, codeUnknownServerError) // not an answer to anything we send
 	}
 }
 

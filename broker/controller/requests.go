@@ -42,49 +42,6 @@ func refuseElections(req *kmsg.ElectLeadersRequest, resp *kmsg.ElectLeadersRespo
 	}
 }
 
-// controlledShutdown moves leaderships away from a broker that wants to stop and takes it out of ISRs
-// (KAFKA_FACTS 2.11). The answer names the partitions it still leads; it asks again until there are none.
-func (c *Controller) controlledShutdown(ev ControlledShutdownRequested, done func()) {
-	resp := ev.Request.ResponseKind().(*kmsg.ControlledShutdownResponse)
-	id := cluster.BrokerID(ev.Request.BrokerID)
-	b := c.brokers[id]
-	switch {
-	case b == nil:
-		resp.ErrorCode = codeBrokerNotAvailable
-	case ev.Request.Version >= 2 && ev.Request.BrokerEpoch >= 0 && cluster.BrokerEpoch(ev.Request.BrokerEpoch) < b.info.Epoch:
-		resp.ErrorCode = codeStaleBrokerEpoch
-	}
-	if resp.ErrorCode != codeNone {
-		c.reply(ev.RequestID, resp)
-		done()
-		return
-	}
-	if !b.shuttingDown {
-		b.shuttingDown = true
-		c.emit(Note{Kind: NoteBrokerStopping, Broker: id})
-	}
-	moved := func(p *partition) bool {
-		return p.known && len(p.assignment.Replicas) > 1 && p.li.Leader != cluster.NoLeader && p.replicaIndex(id) >= 0
-	}
-	ps := c.collect(moved)
-	followed := slices.DeleteFunc(slices.Clone(ps), func(p *partition) bool { return p.li.Leader == id })
-	c.decide(ps, "controlled-shutdown", c.shutdownStrategy(id), func(map[*partition]outcome) {
-		for _, p := range followed {
-			if p.li.Leader != id {
-				c.publishStop(p, id, false)
-			}
-		}
-		for _, p := range ps {
-			if p.li.Leader == id {
-				resp.PartitionsRemaining = append(resp.PartitionsRemaining,
-					kmsg.ControlledShutdownResponsePartitionsRemaining{Topic: p.topic.name, Partition: p.num})
-			}
-		}
-		c.reply(ev.RequestID, resp)
-		done()
-	})
-}
-
 // electLeaders runs the elections of an ElectLeaders request (KIP-460). A request without topics is about
 // every partition; those that need no election are then left out of the answer.
 func (c *Controller) electLeaders(ev ElectLeadersRequested, done func()) {
