@@ -40,6 +40,7 @@ func snapName(zxid int64) string    { return fmt.Sprintf("%s%016x", snapPrefix, 
 // dataDir is an opened, locked data directory.
 type dataDir struct {
 	path   string
+	fsync  bool // as Config.Fsync; snapshots are synced in any case, since purging relies on them
 	lock   *os.File
 	secret []byte // signs session passwords
 }
@@ -175,7 +176,7 @@ func (d *dataDir) recover(at time.Time, o ztree.Options, log *slog.Logger) (reco
 		if !last && logs[i+1] <= r.tree.Zxid() {
 			continue
 		}
-		n, cut, err := replayLog(r.tree, filepath.Join(d.path, logName(prev)), last)
+		n, cut, err := d.replayLog(r.tree, filepath.Join(d.path, logName(prev)), last)
 		if err != nil {
 			return recovered{}, errors.Join(err, broken)
 		}

@@ -103,6 +103,7 @@ func (s *Server) open() error {
 		if err != nil {
 			return fmt.Errorf("zkserver: %w", err)
 		}
+		dir.fsync = s.cfg.Fsync
 		s.dir, s.secret = dir, dir.secret
 		began := time.Now()
 		r, err := dir.recover(s.clock(), o, s.log)

@@ -124,14 +124,14 @@ func (w *wal) close() error {
 
 // replayLog applies the transactions of one log file that the tree does not have yet. Only the last file may
 // end in the torn frame of a commit that was never answered; replayLog cuts it off.
-func replayLog(t *ztree.Tree, path string, last bool) (txns int, cut int64, err error) {
+func (d *dataDir) replayLog(t *ztree.Tree, path string, last bool) (txns int, cut int64, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read log %s: %w", path, err)
 	}
 	if len(b) < logHeaderSize || string(b[:8]) != logMagic {
 		if last && tornHeader(b) {
-			return 0, int64(len(b)), removeDurably(path)
+			return 0, int64(len(b)), d.remove(path)
 		}
 		return 0, 0, fmt.Errorf("%w: %s has no log header", ErrCorrupt, path)
 	}
@@ -157,7 +157,7 @@ func replayLog(t *ztree.Tree, path string, last bool) (txns int, cut int64, err 
 	}
 	if off == len(b) {
 		if last && off == logHeaderSize { // created, but its first commit never came; the next start creates it anew
-			return 0, 0, removeDurably(path)
+			return 0, 0, d.remove(path)
 		}
 		return txns, 0, nil
 	}
@@ -165,9 +165,9 @@ func replayLog(t *ztree.Tree, path string, last bool) (txns int, cut int64, err 
 		return txns, 0, fmt.Errorf("%w: %s is damaged at byte %d of %d, and acknowledged transactions follow", ErrCorrupt, path, off, len(b))
 	}
 	if off == logHeaderSize {
-		return 0, int64(len(b) - off), removeDurably(path)
+		return 0, int64(len(b) - off), d.remove(path)
 	}
-	return txns, int64(len(b) - off), truncateDurably(path, int64(off))
+	return txns, int64(len(b) - off), d.truncate(path, int64(off))
 }
 
 // tornHeader tells a file whose creation was cut short: a prefix of the header, or zeros in its place.
@@ -241,23 +241,30 @@ func replayFrame(t *ztree.Tree, frame, payload []byte) (int, error) {
 	return applied, nil
 }
 
-func truncateDurably(path string, size int64) error {
+func (d *dataDir) truncate(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("cut the torn end off: %w", err)
 	}
-	err = errors.Join(f.Truncate(size), f.Sync(), f.Close())
+	err = f.Truncate(size)
+	if d.fsync && err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
 	if err != nil {
 		return fmt.Errorf("cut the torn end off %s: %w", path, err)
 	}
 	return nil
 }
 
-func removeDurably(path string) error {
+func (d *dataDir) remove(path string) error {
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove an empty log: %w", err)
 	}
-	return syncDir(filepath.Dir(path))
+	if !d.fsync {
+		return nil
+	}
+	return syncDir(d.path)
 }
 
 func syncDir(dir string) error {
