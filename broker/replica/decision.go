@@ -51,9 +51,10 @@ func (p *Partition) apply(out []Effect) []Effect {
 	ev := p.applying.ev
 	if ev.LeaderEpoch < p.log.lastEpoch {
 		// The log holds records of a later epoch: the decision is an old one, or ZooKeeper has lost writes
-		// (KAFKA-12163). Epochs in a log must never fall.
+		// (KAFKA-12163). Epochs in a log must never fall. The code is not that of a stale decision, which the
+		// controller takes for a confirmation.
 		p.applying = nil
-		return append(out, Answer{CodeStaleControllerEpoch})
+		return append(out, Answer{CodeFencedLeaderEpoch})
 	}
 	if ev.Leader == p.cfg.Self {
 		p.applying.wait = waitEpochStart

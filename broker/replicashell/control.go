@@ -19,6 +19,10 @@ import (
 // disk work, and ten thousand of them must not be opened one after the other.
 const controlWorkers = 8
 
+// fullLeaderAndISR marks a LeaderAndISR that names every partition of the receiver: the first one a controller
+// sends to a broker. It is V3's INIT flag (points 2.8, C.5).
+const fullLeaderAndISR int8 = 2
+
 // decision is one partition of a LeaderAndISR request.
 type decision struct {
 	tp   cluster.TopicPartition
@@ -43,6 +47,9 @@ func (m *Manager) HandleLeaderAndISR(ctx context.Context, req *kmsg.LeaderAndISR
 		m.setBrokerAddr(cluster.BrokerID(l.BrokerID), l.Host, l.Port)
 	}
 	leaders, followers := m.decisions(req)
+	if req.Version >= 5 && req.Type == fullLeaderAndISR {
+		m.dropStrays(leaders, followers)
+	}
 	m.applyAll(leaders)
 	m.applyAll(followers)
 	m.hwDirty.Store(true)
@@ -88,12 +95,56 @@ func (m *Manager) decisions(req *kmsg.LeaderAndISRRequest) (leaders, followers [
 	}
 	for i := range req.TopicStates {
 		t := &req.TopicStates[i]
-		m.noteTopicID(t.Topic, cluster.TopicID(t.TopicID))
 		for j := range t.PartitionStates {
 			add(t.Topic, cluster.TopicID(t.TopicID), &t.PartitionStates[j])
 		}
 	}
 	return leaders, followers
+}
+
+// dropStrays puts aside every log that a complete request does not name, or names with another topic id: the
+// topic was deleted, or deleted and made anew, while this broker was away (V3 points C.5, E.4). The log is kept
+// as <tp>.<uuid>-stray until an operator removes it.
+func (m *Manager) dropStrays(groups ...[]*decision) {
+	named := map[cluster.TopicPartition]cluster.TopicID{}
+	for _, ds := range groups {
+		for _, d := range ds {
+			named[d.tp] = d.ev.TopicID
+		}
+	}
+	for _, log := range m.storage.Logs() {
+		tp, has := log.TopicPartition(), log.TopicID()
+		id, ok := named[tp]
+		if ok && (id.IsZero() || has.IsZero() || id == has) {
+			continue
+		}
+		m.log.LogAttrs(context.Background(), slog.LevelWarn, "log is not assigned to this broker any more: put aside",
+			slog.String(obs.KeyTopicPartition, tp.String()))
+		if err := m.putAside(tp); err != nil {
+			m.log.LogAttrs(context.Background(), slog.LevelError, "log could not be put aside",
+				slog.String(obs.KeyTopicPartition, tp.String()), obs.Err(err))
+		}
+	}
+}
+
+func (m *Manager) putAside(tp cluster.TopicPartition) error {
+	if p := m.partition(tp); p != nil {
+		var a after
+		p.mu.Lock()
+		p.step(replica.StopReplica{At: m.opts.Now(), LeaderEpoch: cluster.EpochDuringDelete}, &a)
+		m.retire(p)
+		p.mu.Unlock()
+		a.run()
+	}
+	return m.storage.Stray(tp)
+}
+
+// retire takes a partition out of the table for good. p.mu is held.
+func (m *Manager) retire(p *partition) {
+	p.dead = true
+	m.remove(p)
+	p.wakeAll()
+	p.followerMoved()
 }
 
 func (m *Manager) applyAll(ds []*decision) {
@@ -133,13 +184,12 @@ func (m *Manager) apply(d *decision) {
 	var a after
 	d.p.mu.Lock()
 	d.p.step(d.ev, &a)
-	if d.p.topicID.IsZero() && a.answer == replica.CodeNone {
+	if a.answer == replica.CodeNone && d.p.topicID != d.ev.TopicID && d.p.topicID.IsZero() {
 		d.p.topicID = d.ev.TopicID
+		m.holdTopicID(d.tp.Topic, d.ev.TopicID)
 	}
-	opened := d.p.core.LogOpen()
-	if d.made && !opened && d.p.core.Role() == replica.None {
-		d.p.dead = true // refused: nothing of it stays
-		m.remove(d.p)
+	if d.made && !d.p.core.LogOpen() && d.p.core.Role() == replica.None {
+		m.retire(d.p) // refused: nothing of it stays
 	}
 	d.p.mu.Unlock()
 	a.run()
@@ -248,10 +298,8 @@ func (m *Manager) stopReplica(s stop) replica.Code {
 	p.mu.Lock()
 	p.step(replica.StopReplica{At: m.opts.Now(), LeaderEpoch: s.epoch, Delete: s.del}, &a)
 	if s.del && a.answer == replica.CodeNone {
-		p.dead = true
-		m.remove(p)
+		m.retire(p)
 	}
-	p.wakeAll()
 	p.mu.Unlock()
 	a.run()
 	return a.answer

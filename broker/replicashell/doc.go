@@ -14,9 +14,10 @@
 //
 // # Locks
 //
-// Order: Manager.control (LeaderAndISR, StopReplica), then Manager.mu (the partition table), then
-// partition.mu, then session locks. Nothing is called back while partition.mu is held; completions run after
-// it is released. Under partition.mu there is disk I/O of that partition's log and nothing else that blocks.
+// Order: Manager.control (the controller's requests), then partition.mu, then the leaves: Manager.mu (the
+// partition table), streams.mu and after it stream.mu, the queues of the ISR writer and of the leadership feed,
+// and the lock inside a session. Nothing is called back while partition.mu is held; completions run after it is
+// released. Under partition.mu there is disk I/O of that partition's log and nothing else that blocks.
 //
 // It imports broker/replica, broker/replica/logexec, broker/storage, broker/peer, broker/obs, zkutil and
 // zkutil/znode. The API handlers (broker/api), the group coordinator and the wiring in broker call it.

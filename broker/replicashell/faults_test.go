@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,14 +62,7 @@ func TestStopReplicaDeletes(t *testing.T) {
 		return slices.ContainsFunc(p.waiters, func(e *session.Entry) bool { return e.Session.Replica < 0 })
 	})
 	for id := cluster.BrokerID(1); id <= 2; id++ {
-		req := kmsg.NewPtrStopReplicaRequest()
-		req.Version, req.ControllerEpoch, req.BrokerEpoch = 3, 1, int64(100+id)
-		req.Topics = []kmsg.StopReplicaRequestTopic{{Topic: "t", PartitionStates: []kmsg.StopReplicaRequestTopicPartitionState{
-			{Partition: 0, LeaderEpoch: -2, Delete: true}}}}
-		resp := l.brokers[id].m.HandleStopReplica(context.Background(), req)
-		if resp.ErrorCode != 0 || len(resp.Partitions) != 1 || resp.Partitions[0].ErrorCode != 0 {
-			t.Fatalf("%+v", resp)
-		}
+		l.stopAt(id, topicT)
 		if _, ok := l.brokers[id].store.Log(topicT); ok {
 			t.Errorf("broker %d still has the log", id)
 		}
@@ -89,6 +83,64 @@ func TestStopReplicaDeletes(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	l.sameLogs(topicT, 1, 2)
+}
+
+// TestStraysArePutAside: two topics were deleted while broker 1 was away, one of them made anew. The first,
+// complete request of a controller tells it; V3 points C.5 and E.4.
+func TestStraysArePutAside(t *testing.T) {
+	l := newLab(t, 2, nil)
+	gone := cluster.TopicPartition{Topic: "gone"}
+	l.decide(topicT, 1, ids(1, 2), ids(1, 2))
+	l.decide(gone, 1, ids(1), ids(1))
+	l.brokers[1].produce(t, topicT, -1, "old", 9)
+	l.brokers[1].produce(t, gone, -1, "old", 9)
+	fs := l.brokers[1].fs
+	l.stop(1)
+	b := l.start(1, fs)
+	l.mu.Lock()
+	l.ids["t"] = cluster.TopicID{77}
+	l.mu.Unlock()
+	l.stopAt(2, topicT)
+	delete(l.epochs, topicT)
+	l.full = true
+	l.decide(topicT, 2, ids(2), ids(2, 1))
+	eventually(t, "broker 1 follows the new topic", func() bool { return len(l.brokers[2].info(t, topicT).ISR) == 2 })
+	if i := b.info(t, topicT); i.LogEnd != 0 {
+		t.Fatalf("the old log is still there: %+v", i)
+	}
+	if _, ok := b.store.Log(gone); ok {
+		t.Fatal("the log of the deleted topic is still served")
+	}
+	if r := l.brokers[2].produce(t, topicT, -1, "new", 2); r.Err != 0 || r.BaseOffset != 0 {
+		t.Fatalf("%+v", r)
+	}
+	l.sameLogs(topicT, 1, 2)
+	strays := 0
+	entries, err := fs.List("/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name, "-stray") {
+			strays++
+		}
+	}
+	if strays != 2 {
+		t.Fatalf("%d logs were put aside, want 2", strays)
+	}
+}
+
+// stopAt deletes a partition on one broker.
+func (l *lab) stopAt(id cluster.BrokerID, tp cluster.TopicPartition) {
+	l.t.Helper()
+	req := kmsg.NewPtrStopReplicaRequest()
+	req.Version, req.ControllerEpoch, req.BrokerEpoch = 3, l.ctl, int64(100+id)
+	req.Topics = []kmsg.StopReplicaRequestTopic{{Topic: tp.Topic, PartitionStates: []kmsg.StopReplicaRequestTopicPartitionState{
+		{Partition: tp.Partition, LeaderEpoch: -2, Delete: true}}}}
+	resp := l.brokers[id].m.HandleStopReplica(context.Background(), req)
+	if resp.ErrorCode != 0 || len(resp.Partitions) != 1 || resp.Partitions[0].ErrorCode != 0 {
+		l.t.Fatalf("%+v", resp)
+	}
 }
 
 // TestLostZooKeeperReplies: the write of the ISR is applied and its reply lost, or it is never applied, or the

@@ -170,6 +170,7 @@ type lab struct {
 	ids     map[string]cluster.TopicID
 	epochs  map[cluster.TopicPartition]cluster.LeaderEpoch
 	ctl     int32
+	full    bool // the next LeaderAndISR is complete
 }
 
 func newLab(t *testing.T, n int, tune func(*Options)) *lab {
@@ -419,6 +420,9 @@ func (l *lab) decideAll(tps []cluster.TopicPartition, leader cluster.BrokerID, i
 	for _, id := range to {
 		one := *req
 		one.BrokerEpoch = int64(100 + id)
+		if l.full {
+			one.Type = fullLeaderAndISR
+		}
 		resp := l.brokers[id].m.HandleLeaderAndISR(context.Background(), &one)
 		if resp.ErrorCode != 0 {
 			l.t.Errorf("LeaderAndISR to %d: error %d", id, resp.ErrorCode)

@@ -34,9 +34,9 @@ type Manager struct {
 	control         sync.Mutex
 	controllerEpoch cluster.ControllerEpoch // guarded by control
 
-	mu    sync.RWMutex // before partition.mu
+	mu    sync.RWMutex // leaf
 	parts map[cluster.TopicPartition]*partition
-	byID  map[cluster.TopicID]string // names of hosted topics
+	byID  map[cluster.TopicID]*heldTopic
 
 	addrMu sync.Mutex // leaf
 	addrs  map[cluster.BrokerID]string
@@ -65,7 +65,7 @@ func NewManager(opts Options) *Manager {
 		sessions: session.NewCache(opts.FetchSessionSlots),
 		leaders:  newLeadershipFeed(opts.OnLeadership),
 		parts:    map[cluster.TopicPartition]*partition{},
-		byID:     map[cluster.TopicID]string{},
+		byID:     map[cluster.TopicID]*heldTopic{},
 		addrs:    map[cluster.BrokerID]string{},
 		closing:  make(chan struct{}),
 	}
@@ -188,28 +188,48 @@ func (m *Manager) obtain(tp cluster.TopicPartition) (p *partition, made bool) {
 	return p, true
 }
 
+// remove is called under p.mu.
 func (m *Manager) remove(p *partition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.parts[p.tp] == p {
 		delete(m.parts, p.tp)
 	}
+	if t := m.byID[p.topicID]; t != nil {
+		if t.partitions--; t.partitions == 0 {
+			delete(m.byID, p.topicID)
+		}
+	}
 }
 
-func (m *Manager) noteTopicID(topic string, id cluster.TopicID) {
+// heldTopic is the name behind a topic id while partitions of it are hosted.
+type heldTopic struct {
+	name       string
+	partitions int
+}
+
+func (m *Manager) holdTopicID(topic string, id cluster.TopicID) {
 	if id.IsZero() {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.byID[id] = topic
+	t := m.byID[id]
+	if t == nil {
+		t = &heldTopic{name: topic}
+		m.byID[id] = t
+	}
+	t.partitions++
 }
 
 func (m *Manager) topicName(id cluster.TopicID) (string, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	name, ok := m.byID[id]
-	return name, ok
+	t := m.byID[id]
+	if t == nil {
+		return "", false
+	}
+	return t.name, true
 }
 
 // Partition describes one hosted partition.

@@ -1,0 +1,45 @@
+package storage
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"kctl/zkutil/cluster"
+)
+
+// Stray puts a log aside that no longer belongs here: its folder is renamed to <tp>.<uuid>-stray, as Apache
+// Kafka does, and kept until an operator removes it; it is not opened again. A partition without a log is no
+// error.
+func (m *Manager) Stray(tp cluster.TopicPartition) error {
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
+	l, ok := m.Log(tp)
+	if !ok {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	var random [16]byte
+	m.opts.Random(random[:])
+	old := *l.folder.Load()
+	path := filepath.Join(l.dir.path, strings.TrimSuffix(deleteFolderName(tp, random), dirDeleted)+dirStray)
+	m.mu.Lock()
+	delete(m.logs, tp)
+	m.mu.Unlock()
+	l.dir.logs.Add(-1)
+	if err := m.fs.Rename(old, path); err != nil {
+		return l.fail(fmt.Errorf("put log aside: %w", err))
+	}
+	l.folder.Store(&path)
+	for _, s := range *l.segs.Load() {
+		s.close()
+	}
+	if err := m.fs.SyncDir(l.dir.path); err != nil {
+		return l.fail(fmt.Errorf("put log aside: %w", err))
+	}
+	l.dir.recoveryDirty.Store(true)
+	l.dir.startDirty.Store(true)
+	return nil
+}
