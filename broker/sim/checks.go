@@ -25,6 +25,7 @@ type checker struct {
 	ends       map[cluster.BrokerID]map[cluster.TopicPartition]int64 // of brokers that are down
 	lost       map[cluster.BrokerID]map[cluster.TopicPartition]bool  // data went with a crash since it was in sync
 	excused    map[cluster.TopicPartition]int                        // how often committed data went with its last in-sync copy
+	nobody     map[cluster.TopicPartition]bool                       // since it was led last, no in-sync replica stayed up with its data
 	deleted    map[string]bool
 }
 
@@ -61,7 +62,7 @@ func newChecker(s *Sim) *checker {
 		epochOwner: map[cluster.ControllerEpoch]cluster.BrokerID{},
 		ends:       map[cluster.BrokerID]map[cluster.TopicPartition]int64{},
 		lost:       map[cluster.BrokerID]map[cluster.TopicPartition]bool{},
-		excused:    map[cluster.TopicPartition]int{}, deleted: map[string]bool{},
+		excused:    map[cluster.TopicPartition]int{}, nobody: map[cluster.TopicPartition]bool{}, deleted: map[string]bool{},
 	}
 }
 
@@ -242,7 +243,15 @@ func (c *checker) roleChanged(p *part, e replica.RoleChanged) {
 	if e.To != replica.Leader || c.deleted[p.tp.Topic] || c.states[p.tp].LeaderEpoch != e.LeaderEpoch {
 		return
 	}
-	if end, want := p.core.LogEnd(), c.committed(p.tp); end < want {
+	end, want := p.core.LogEnd(), c.committed(p.tp)
+	switch {
+	case end >= want:
+		c.nobody[p.tp] = false
+	case c.nobody[p.tp] && c.lost[p.n.id][p.tp]:
+		// Every in-sync replica was down at the same time, and nobody can tell which of them lost what.
+		c.excuse(p.tp, c.canonOf(p.tp), end)
+		c.nobody[p.tp] = false
+	default:
 		c.s.fail("%s %s: becomes leader of epoch %d with log end %d, committed is %d (5)", p.n, p.tp, e.LeaderEpoch, end, want)
 	}
 }
@@ -299,6 +308,9 @@ func (c *checker) nodeDown(n *node, crash bool) {
 		c.lost[n.id] = map[cluster.TopicPartition]bool{}
 	}
 	for _, tp := range sortedPartitions(before) {
+		if !slices.ContainsFunc(c.states[tp].ISR, func(m cluster.BrokerID) bool { return c.s.node(m).up && !c.lost[m][tp] }) {
+			c.nobody[tp] = true
+		}
 		if ends[tp] < before[tp] {
 			c.lost[n.id][tp] = true
 			c.s.trace.line("broker %d %s: crash leaves %d of %d", n.id, tp, ends[tp], before[tp])

@@ -109,7 +109,13 @@ func (s *segment) truncateTo(offset int64) (end int64, err error) {
 	if err := h.Truncate(pos); err != nil {
 		return 0, err
 	}
+	// A crash must not bring back what was cut: it would lie where other records were committed, below a
+	// checkpointed high watermark.
 	s.unsyncedCut.Store(true)
+	if err := h.Sync(); err != nil {
+		return 0, err
+	}
+	s.unsyncedCut.Store(false)
 	s.size.Store(pos)
 	return end, s.truncateIndexes(pos, end)
 }
