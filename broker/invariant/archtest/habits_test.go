@@ -124,6 +124,10 @@ func (v skipFinder) Visit(n ast.Node) ast.Visitor {
 		v.handles = withHandles(v.handles, n.Type)
 	case *ast.FuncLit:
 		v.handles = withHandles(v.handles, n.Type)
+	case *ast.IfStmt:
+		if isShort(n.Cond) {
+			return nil // only go test -short skips these, and make test does not
+		}
 	case *ast.CallExpr:
 		sel, ok := n.Fun.(*ast.SelectorExpr)
 		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
@@ -134,6 +138,20 @@ func (v skipFinder) Visit(n ast.Node) ast.Visitor {
 		}
 	}
 	return v
+}
+
+// isShort reports whether a condition is testing.Short().
+func isShort(cond ast.Expr) bool {
+	call, ok := cond.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "Short" {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == "testing"
 }
 
 // withHandles returns the handles in scope inside a function: those around it that it does not hide, and
@@ -162,7 +180,8 @@ func withHandles(around []string, f *ast.FuncType) []string {
 
 func TestNoSkips(t *testing.T) {
 	report(t, checkNoSkips(mustTree(t)), map[string]string{
-		"zkutil/zktest/sessions.go Skip": "a capability of the server under test, which both servers of ours have",
+		"zkutil/zktest/sessions.go Skip":    "a capability of the server under test: an ensemble of others is not restarted",
+		"zkutil/zkserver/fuzz_test.go Skip": "no socket to be had is not an input that breaks the server",
 	})
 }
 
@@ -255,6 +274,7 @@ func TestHabitChecksFind(t *testing.T) {
 	mustFind(t, checkNoSkips, "admin/x_test.go", "package x\nimport \"testing\"\nfunc TestX(t *testing.T) { t.Skipf(\"no\") }\n", "admin/x_test.go Skipf")
 	mustFind(t, checkNoSkips, "admin/x_test.go", "package x\nfunc f(r reader) { r.Skip(1) }\n")
 	mustFind(t, checkNoSkips, "admin/x_test.go", "package x\nfunc TestX(t *testing.T) { rapid.Check(t, func(t *rapid.T) { t.Skip() }) }\n")
+	mustFind(t, checkNoSkips, "admin/x_test.go", "package x\nfunc TestX(t *testing.T) { if testing.Short() { t.Skip() } }\n")
 	mustFind(t, checkNoSkips, "admin/x.go", "package x\nfunc f(s testing.TB) { g(func() { s.SkipNow() }) }\n", "admin/x.go SkipNow")
 	mustFind(t, checkNoLeftovers, "admin/x.go", "package x\n\n// TODO: think\nvar a int // FIXME\n", "admin/x.go TODO", "admin/x.go FIXME")
 	mustFind(t, checkNoLeftovers, "admin/x.go", "package x\n\nvar todo = \"TODO\"\n")
