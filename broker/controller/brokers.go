@@ -97,7 +97,7 @@ func (c *Controller) readRegistrations(children []string, then func(map[cluster.
 // handled as a failure followed by a start.
 func (c *Controller) brokerChange(done func()) {
 	c.readBrokers(func(now map[cluster.BrokerID]cluster.Broker) {
-		var gone, joined []cluster.BrokerID
+		var gone, joined, restarted []cluster.BrokerID
 		for _, id := range c.brokerIDs() {
 			info, ok := now[id]
 			switch {
@@ -106,6 +106,9 @@ func (c *Controller) brokerChange(done func()) {
 				c.emit(Note{Kind: NoteBrokerFailed, Broker: id})
 			case info.Epoch != c.brokers[id].info.Epoch:
 				gone, joined = append(gone, id), append(joined, id)
+				if info.ProcessEpoch != c.brokers[id].info.ProcessEpoch {
+					restarted = append(restarted, id)
+				}
 				c.emit(Note{Kind: NoteBrokerBounced, Broker: id})
 			default:
 				c.brokerUpdated(info)
@@ -120,7 +123,7 @@ func (c *Controller) brokerChange(done func()) {
 		for _, id := range joined {
 			c.emit(Note{Kind: NoteBrokerStarted, Broker: id})
 		}
-		c.brokersFailed(gone, joined, func() { c.brokersStarted(joined, now, done) })
+		c.brokersFailed(gone, restarted, func() { c.brokersStarted(joined, now, done) })
 	})
 }
 
@@ -138,8 +141,9 @@ func (c *Controller) brokerUpdated(info cluster.Broker) {
 }
 
 // brokersFailed removes brokers and gives their partitions to others: every partition with a replica on
-// one of them is read from ZooKeeper and repaired in one pass. Those of them that joined again restarted.
-func (c *Controller) brokersFailed(gone, joined []cluster.BrokerID, then func()) {
+// one of them is read from ZooKeeper and repaired in one pass. restarted are those of them that are
+// back already as another process.
+func (c *Controller) brokersFailed(gone, restarted []cluster.BrokerID, then func()) {
 	if len(gone) == 0 {
 		then()
 		return
@@ -170,10 +174,8 @@ func (c *Controller) brokersFailed(gone, joined []cluster.BrokerID, then func())
 	for _, p := range affected {
 		c.settle(p)
 	}
-	restarted := func(_ *partition, b cluster.BrokerID) bool {
-		return slices.Contains(gone, b) && slices.Contains(joined, b)
-	}
-	c.repairWith(c.repairAfter(restarted), affected, "broker-failure", then)
+	again := func(_ *partition, b cluster.BrokerID) bool { return slices.Contains(restarted, b) }
+	c.repairWith(c.repairAfter(again), affected, "broker-failure", then)
 }
 
 // repairPartitions decides existing partitions and initialises those without state.

@@ -139,6 +139,7 @@ const (
 	NoteRequestRefused  NoteKind = "broker refused a control request"
 	NoteFailover        NoteKind = "controller loaded the cluster"
 	NoteRebalance       NoteKind = "preferred leader rebalance"
+	NoteRemovalRefused  NoteKind = "partitions cannot be removed, assignment written back"
 	NoteElectionFailed  NoteKind = "controller election failed"
 )
 

@@ -102,9 +102,9 @@ func (c *Controller) takeoverStrategy(p *partition, cur cluster.LeaderAndISR, un
 	return ch
 }
 
-// steady: alive, and registered before the partition's state was written last.
+// steady: alive, and its process registered before the partition's state was written last.
 func (c *Controller) steady(b cluster.BrokerID, p *partition) bool {
-	return c.alive(b, p) && int64(c.brokers[b].info.Epoch) < p.mzxid
+	return c.alive(b, p) && int64(c.brokers[b].info.ProcessEpoch) < p.mzxid
 }
 
 // withoutISR handles a partition none of whose ISR members is alive; isr is what remains of its ISR.

@@ -56,7 +56,8 @@ func (c *Controller) createTopics(names []string, done func()) {
 
 // partitionsChange looks at a topic's node after its data changed: new partitions are started (V3 point
 // H.1); while the topic is being deleted they are rolled back instead (KAFKA-6612). Changes to existing
-// partitions are not taken from here, as in Kafka: assignments move by reassignment only.
+// partitions are not taken from here, as in Kafka: assignments move by reassignment only. Partitions cannot
+// be removed (V3 points 1.11, H.2 were never built): those that vanished are written back.
 func (c *Controller) partitionsChange(name string, done func()) {
 	path := znode.TopicPath(name)
 	c.read([]zkop.Request{{Kind: zkop.Get, Path: path, Watch: true}}, func(got []zkop.Response) {
@@ -79,9 +80,28 @@ func (c *Controller) partitionsChange(name string, done func()) {
 		case t.deleting:
 			c.rollBackPartitions(t, z, got[0].Stat.Version, done)
 		default:
-			c.addPartitions(t, z, done)
+			c.restorePartitions(t, z, got[0].Stat.Version, func() { c.addPartitions(t, z, done) })
 		}
 	})
+}
+
+// restorePartitions puts partitions back that somebody cut out of the topic's node: their replicas live on,
+// and the next controller would not know of them.
+func (c *Controller) restorePartitions(t *topic, z znode.Topic, version int32, then func()) {
+	lost := 0
+	for _, p := range t.partitions {
+		if _, there := z.Partitions[p.num]; !there {
+			z.Partitions[p.num] = p.assignment.Clone()
+			lost++
+		}
+	}
+	if lost == 0 {
+		then()
+		return
+	}
+	c.emit(Note{Kind: NoteRemovalRefused, Partition: cluster.TopicPartition{Topic: t.name, Partition: -1}, Count: lost})
+	// A version clash means another change, which the watch reports.
+	c.write([]writeOp{setOp(znode.TopicPath(t.name), z.Encode(), version)}, func([]writeResult) { then() })
 }
 
 func (c *Controller) addPartitions(t *topic, z znode.Topic, done func()) {
