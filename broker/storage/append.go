@@ -224,7 +224,7 @@ func (l *Log) write(data []byte, base, next, maxTs int64, cfg *Config, nowMs int
 	if err != nil {
 		return l.fail(err)
 	}
-	h, err := seg.file.acquire()
+	h, err := seg.openForAppend()
 	if err != nil {
 		return l.fail(fmt.Errorf("open segment: %w", err))
 	}
@@ -559,6 +559,9 @@ func (l *Log) flushTo(limit int64) error {
 // syncSegments syncs the segments that hold offsets from from up to target; sealed ones with their indexes.
 func (l *Log) syncSegments(segs []*segment, from, target int64) error {
 	for i, s := range segs {
+		if s.size.Load() == 0 && !s.unsyncedCut.Load() {
+			continue
+		}
 		sealed := i+1 < len(segs)
 		cut := s.unsyncedCut.Load()
 		if !cut && (sealed && segs[i+1].base <= from || s.base >= target) {

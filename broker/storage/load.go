@@ -253,10 +253,7 @@ func (ld *loader) openSegments(start int64) error {
 	}
 	if len(ld.segs) == 0 {
 		s := newSegment(ld.l, start, now)
-		if err := s.create(); err != nil {
-			return err
-		}
-		ld.l.newFiles.Store(true)
+		s.missing = true
 		ld.segs = append(ld.segs, s)
 	}
 	return nil
@@ -453,6 +450,9 @@ func (ld *loader) rebuildEpochs() error {
 
 // eachHeader calls fn for the batches between two positions.
 func (s *segment) eachHeader(from, to int64, fn func(b record.Batch, pos int64) error) error {
+	if from >= to {
+		return nil // an empty log has no file yet
+	}
 	h, err := s.file.acquire()
 	if err != nil {
 		return err

@@ -140,15 +140,17 @@ func (m *Manager) pickDir() (*logDir, error) {
 	return best, nil
 }
 
-// create makes folder, partition.metadata and the first segment with as few calls as possible.
+// create makes folder and partition.metadata with as few calls as possible; the first append makes the first
+// segment's file.
 func (l *Log) create(topicID cluster.TopicID) error {
 	fs, folder := l.m.fs, *l.folder.Load()
 	if err := fs.Mkdir(folder); err != nil {
 		return err
 	}
 	seg := newSegment(l, 0, l.m.opts.Now().UnixMilli())
-	err := seg.create()
-	if err == nil && !topicID.IsZero() {
+	seg.missing = true
+	var err error
+	if !topicID.IsZero() {
 		err = writePlain(fs, filepath.Join(folder, filePartition), formatPartitionMetadata(topicID))
 	}
 	if err != nil {

@@ -25,6 +25,7 @@ type segment struct {
 	created int64 // ms, when the segment was made or opened
 
 	// Writer's fields, under Log.mu.
+	missing        bool  // the .log file is not made yet: an empty log's first segment
 	sinceIndex     int64 // bytes appended since the last index entry
 	firstTimestamp int64 // largest timestamp of the first append, -1 unknown; rolls by time count from here
 
@@ -66,6 +67,16 @@ func (s *segment) create() error {
 		return fmt.Errorf("create segment: %w", err)
 	}
 	return f.Close()
+}
+
+// openForAppend returns the file to write to, making it on the first append. Callers hold Log.mu.
+func (s *segment) openForAppend() (*handle, error) {
+	if !s.missing {
+		return s.file.acquire()
+	}
+	h, err := s.file.acquireCreate()
+	s.missing = err != nil
+	return h, err
 }
 
 // rel converts an offset; callers have made sure that it fits.
