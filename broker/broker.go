@@ -47,6 +47,9 @@ type Broker struct {
 	clusterID string
 	endpoints []cluster.Endpoint
 	epoch     atomic.Int64 // broker epoch of the current registration, -1 before the first
+	// processEpoch is the broker epoch of the first registration of this process, 0 before it. Owned by the
+	// goroutine that registers.
+	processEpoch int64
 
 	srv     *server.Server
 	metrics *metricsServer

@@ -53,7 +53,8 @@ func (b *Broker) stayRegistered(ctx context.Context) error {
 // register creates /brokers/ids/<id> in the given session and learns the broker epoch.
 func (b *Broker) register(ctx context.Context, s zkutil.Session) error {
 	ops := zkutil.Within(b.zk, s.Epoch)
-	reg := znode.Registration{ID: b.id, Endpoints: b.endpoints, Rack: b.static.Rack, JMXPort: -1, TimestampMs: time.Now().UnixMilli(), Version: 5}
+	reg := znode.Registration{ID: b.id, Endpoints: b.endpoints, Rack: b.static.Rack, JMXPort: -1, TimestampMs: time.Now().UnixMilli(), Version: 5,
+		ProcessEpoch: cluster.BrokerEpoch(b.processEpoch)}
 	request := znode.RegisterBroker(reg)
 	waited, cancel := context.WithTimeout(ctx, foreignWait)
 	defer cancel()
@@ -116,6 +117,9 @@ func (b *Broker) isOwnEndpoint(e cluster.Endpoint) bool {
 
 func (b *Broker) registered(stat zkop.Stat, s zkutil.Session) {
 	b.epoch.Store(stat.Czxid)
+	if b.processEpoch == 0 {
+		b.processEpoch = stat.Czxid
+	}
 	b.log.Info("registered", obs.KeyBrokerEpoch, stat.Czxid, obs.KeySession, fmt.Sprintf("0x%x", s.ID))
 }
 

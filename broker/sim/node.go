@@ -30,6 +30,8 @@ type node struct {
 	zkCut       bool
 	brokerEpoch cluster.BrokerEpoch // of our newest registration
 	registered  bool
+	// processEpoch is that of the first registration of this life of the process.
+	processEpoch cluster.BrokerEpoch
 
 	ctl       *controller.Controller
 	ctlTimers map[controller.Timer]*scheduled
@@ -78,6 +80,7 @@ func (n *node) start() {
 	n.pauseUntil = time.Time{}
 	n.registered = false
 	n.brokerEpoch = cluster.NoBrokerEpoch
+	n.processEpoch = 0
 	n.controllerEpoch = 0
 	n.parts = map[cluster.TopicPartition]*part{}
 	n.order = nil
@@ -170,6 +173,9 @@ func (n *node) register() {
 		case got.Err == nil && got.Stat.EphemeralOwner == c.id:
 			n.brokerEpoch = cluster.BrokerEpoch(got.Stat.Czxid)
 			n.registered = true
+			if n.processEpoch == 0 {
+				n.processEpoch = n.brokerEpoch
+			}
 			n.sim.trace.line("broker %d registered with epoch %d", n.id, n.brokerEpoch)
 			n.ctlStep(controller.SessionStarted{At: n.sim.now, Session: c.epoch, SessionID: c.id, Seed: n.sim.seed16()})
 			return

@@ -132,6 +132,7 @@ func (s *Sim) leftovers() string {
 
 // compareAll reads every copy from its start and compares it with what was committed.
 func (s *Sim) compareAll() {
+	s.check.final = true
 	for _, n := range s.nodes {
 		for _, p := range n.order {
 			if p.log != nil {

@@ -145,10 +145,13 @@ type Endpoint struct {
 
 // Broker is one live broker as its registration in ZooKeeper describes it.
 type Broker struct {
-	ID        BrokerID
-	Epoch     BrokerEpoch
-	Endpoints []Endpoint
-	Rack      string // empty: none
+	ID    BrokerID
+	Epoch BrokerEpoch
+	// ProcessEpoch is the Epoch of the first registration of the same process. It differs from Epoch when a
+	// session expired under a living broker, which then has lost nothing.
+	ProcessEpoch BrokerEpoch
+	Endpoints    []Endpoint
+	Rack         string // empty: none
 }
 
 // Endpoint returns the endpoint of the named listener.

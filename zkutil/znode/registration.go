@@ -24,12 +24,19 @@ type Registration struct {
 	Version int32
 	// Features is the JSON object of supported features; nil means {}.
 	Features json.RawMessage
-	Unknown  Fields
+	// ProcessEpoch is the Czxid of the first registration of the same process, when this one replaces it
+	// after a lost session; 0 on the first. It is ours; Kafka ignores it.
+	ProcessEpoch cluster.BrokerEpoch
+	Unknown      Fields
 }
 
 // Broker is the registration as the rest of the product sees it; epoch is the node's Czxid.
 func (r Registration) Broker(epoch cluster.BrokerEpoch) cluster.Broker {
-	return cluster.Broker{ID: r.ID, Epoch: epoch, Endpoints: slices.Clone(r.Endpoints), Rack: r.Rack}
+	b := cluster.Broker{ID: r.ID, Epoch: epoch, ProcessEpoch: epoch, Endpoints: slices.Clone(r.Endpoints), Rack: r.Rack}
+	if r.ProcessEpoch > 0 {
+		b.ProcessEpoch = r.ProcessEpoch
+	}
+	return b
 }
 
 // DecodeRegistration reads versions 1 (host and port only) to 5, and newer ones as 5.
@@ -55,6 +62,9 @@ func DecodeRegistration(id cluster.BrokerID, data []byte) (Registration, error) 
 		} else if string(raw) != "{}" {
 			r.Features = slices.Clone(raw)
 		}
+	}
+	if raw, ok := d.take("process_epoch"); ok {
+		r.ProcessEpoch = cluster.BrokerEpoch(d.parseInt("process_epoch", raw, 0, math.MaxInt64))
 	}
 	r.Unknown = d.unknown()
 	return r, d.err
@@ -119,6 +129,9 @@ func (r Registration) Encode() []byte {
 	r.encodePlaintext(e)
 	e.int("version", 5)
 	e.decimal("timestamp", r.TimestampMs)
+	if r.ProcessEpoch > 0 {
+		e.int("process_epoch", int64(r.ProcessEpoch))
+	}
 	return e.end(r.Unknown)
 }
 
