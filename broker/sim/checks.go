@@ -4,6 +4,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"sort"
+	"time"
 
 	"kctl/broker/record"
 	"kctl/broker/replica"
@@ -26,6 +27,8 @@ type checker struct {
 	lost       map[cluster.BrokerID]map[cluster.TopicPartition]bool  // data went with a crash since it was in sync
 	excused    map[cluster.TopicPartition]int                        // how often committed data went with its last in-sync copy
 	nobody     map[cluster.TopicPartition]bool                       // since it was led last, no in-sync replica stayed up with its data
+	written    map[cluster.TopicPartition]time.Time                  // when the state was written last
+	previous   map[cluster.TopicPartition]writtenState               // the state before the newest
 	deleted    map[string]bool
 	final      bool // the last comparison, with everything at rest
 }
@@ -33,6 +36,12 @@ type checker struct {
 type decision struct {
 	tp    cluster.TopicPartition
 	epoch cluster.LeaderEpoch
+}
+
+// writtenState is an ISR as it was written.
+type writtenState struct {
+	isr []cluster.BrokerID
+	at  time.Time
 }
 
 // partSeen is what was checked of one replica in this life of its process.
@@ -63,7 +72,7 @@ func newChecker(s *Sim) *checker {
 		epochOwner: map[cluster.ControllerEpoch]cluster.BrokerID{},
 		ends:       map[cluster.BrokerID]map[cluster.TopicPartition]int64{},
 		lost:       map[cluster.BrokerID]map[cluster.TopicPartition]bool{},
-		excused:    map[cluster.TopicPartition]int{}, nobody: map[cluster.TopicPartition]bool{}, deleted: map[string]bool{},
+		excused:    map[cluster.TopicPartition]int{}, nobody: map[cluster.TopicPartition]bool{}, previous: map[cluster.TopicPartition]writtenState{}, written: map[cluster.TopicPartition]time.Time{}, deleted: map[string]bool{},
 	}
 }
 
@@ -248,13 +257,20 @@ func (c *checker) roleChanged(p *part, e replica.RoleChanged) {
 	switch {
 	case end >= want:
 		c.nobody[p.tp] = false
-	case c.nobody[p.tp] && c.lost[p.n.id][p.tp]:
-		// Every in-sync replica was down at the same time, and nobody can tell which of them lost what.
+	case c.lost[p.n.id][p.tp] && (c.nobody[p.tp] || c.noneSteady(p.tp)):
+		// Every in-sync replica was down at the same time, or has started anew since the state was written last:
+		// nobody can tell which of them lost what.
 		c.excuse(p.tp, c.canonOf(p.tp), end)
 		c.nobody[p.tp] = false
 	default:
 		c.s.fail("%s %s: becomes leader of epoch %d with log end %d, committed is %d (5)", p.n, p.tp, e.LeaderEpoch, end, want)
 	}
+}
+
+// noneSteady: no member of the ISR before the newest decision is the same process as when that ISR was written.
+func (c *checker) noneSteady(tp cluster.TopicPartition) bool {
+	w := c.previous[tp]
+	return !slices.ContainsFunc(w.isr, func(m cluster.BrokerID) bool { n := c.s.node(m); return n.up && n.bornAt.Before(w.at) })
 }
 
 // logCut: nothing committed is cut away.

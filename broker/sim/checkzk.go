@@ -69,6 +69,10 @@ func (c *checker) stateWritten(tp cluster.TopicPartition, op *zkop.Request, byCo
 	}
 	now, before := state.LeaderAndISR, c.states[tp]
 	_, known := c.states[tp]
+	if now.LeaderEpoch > before.LeaderEpoch {
+		c.previous[tp] = writtenState{before.ISR, c.written[tp]}
+	}
+	c.written[tp] = c.s.now
 	c.states[tp] = now.Clone()
 	c.checkShape(tp, now)
 	if known && now.LeaderEpoch < before.LeaderEpoch {

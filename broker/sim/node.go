@@ -24,6 +24,7 @@ type node struct {
 	inc        int
 	up         bool
 	pauseUntil time.Time
+	bornAt     time.Time // start of this life
 
 	zk          *zkConn
 	zkEpoch     uint64
@@ -77,6 +78,7 @@ func (n *node) start() {
 	s := n.sim
 	n.inc++
 	n.up = true
+	n.bornAt = n.sim.now
 	n.pauseUntil = time.Time{}
 	n.registered = false
 	n.brokerEpoch = cluster.NoBrokerEpoch
