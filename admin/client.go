@@ -139,6 +139,7 @@ func (c *Client) options(seeds []string) []kgo.Opt {
 		kgo.RequestTimeoutOverhead(max(c.cfg.Timeout, time.Second)),
 		kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.DisableClientMetrics(),
+		kgo.WithLogger(kgoLog{c.cfg.Logger}),
 	}
 	if c.cfg.SASL != nil {
 		opts = append(opts, kgo.SASL(c.cfg.SASL))
@@ -196,4 +197,24 @@ func (c *Client) zookeeperFailed() bool {
 // within bounds an operation by the configured timeout.
 func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.Timeout)
+}
+
+// kgoLog hands the library's log lines to ours; a silent logger costs it nothing.
+type kgoLog struct{ log *slog.Logger }
+
+func (l kgoLog) Level() kgo.LogLevel {
+	switch {
+	case l.log.Enabled(context.Background(), slog.LevelDebug):
+		return kgo.LogLevelDebug
+	case l.log.Enabled(context.Background(), slog.LevelError):
+		return kgo.LogLevelInfo
+	}
+	return kgo.LogLevelNone
+}
+
+func (l kgoLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	to := map[kgo.LogLevel]slog.Level{
+		kgo.LogLevelError: slog.LevelError, kgo.LogLevelWarn: slog.LevelWarn, kgo.LogLevelInfo: slog.LevelInfo, kgo.LogLevelDebug: slog.LevelDebug,
+	}[level]
+	l.log.Log(context.Background(), to, msg, keyvals...)
 }

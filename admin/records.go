@@ -115,11 +115,23 @@ func (p *Producer) Produce(key, value []byte) error {
 			return
 		}
 		if p.err == nil && !errors.Is(err, context.Canceled) {
-			p.err = wrap(err, "produce to topic %s", p.opts.Topic)
+			p.err = produceErr(err, p.opts.Topic)
 			p.fatal(p.err)
 		}
 	})
 	return nil
+}
+
+// produceErr says where to look when the brokers did not take a record in time: the library's error for that
+// does not carry the brokers' own.
+func produceErr(err error, topic string) error {
+	if errors.Is(err, kgo.ErrRecordTimeout) || errors.Is(err, kgo.ErrRecordRetries) {
+		return &Error{
+			Kind: Unreachable, Msg: fmt.Sprintf("produce to topic %s: the brokers did not acknowledge in time", topic),
+			Hint: fmt.Sprintf("kctl partitions list %s -o wide shows leaders and whether the ISR is below min.insync.replicas", topic),
+		}
+	}
+	return wrap(err, "produce to topic %s", topic)
 }
 
 // Close waits for the records that are under way and returns how many were acknowledged.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,6 +122,9 @@ func (c *Client) refuseDeadBrokers(ctx context.Context, t plan.NewTopic) error {
 		Hint: "registered are " + check.IDList(live),
 	}
 }
+
+// TopicExists reports whether err says that a topic of that name is there already.
+func TopicExists(err error) bool { return errors.Is(err, kerr.TopicAlreadyExists) }
 
 func createErr(err error, name string) error {
 	msg := fmt.Sprintf("create topic %s", name)

@@ -85,14 +85,6 @@ func (c *Client) zkDo(ctx context.Context, reqs []zkop.Request) ([]zkop.Response
 	return out, nil
 }
 
-func (c *Client) zkGet(ctx context.Context, path string) (zkop.Response, error) {
-	out, err := c.zkDo(ctx, []zkop.Request{{Kind: zkop.Get, Path: path}})
-	if err != nil {
-		return zkop.Response{}, err
-	}
-	return out[0], nil
-}
-
 func (c *Client) zkChildren(ctx context.Context, path string) ([]string, error) {
 	out, err := c.zkDo(ctx, []zkop.Request{{Kind: zkop.Children, Path: path}})
 	if err != nil || errors.Is(out[0].Err, zkop.ErrNoNode) {

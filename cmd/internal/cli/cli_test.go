@@ -208,7 +208,8 @@ func TestPrecedence(t *testing.T) {
 	k.run("topics", "list", "-b", "127.0.0.1:1").want(exit.Unreachable, "", "127.0.0.1:1")
 	k.run("topics", "list", "--brokers", "127.0.0.1:1").want(exit.Unreachable, "", "127.0.0.1:1")
 	k.run("topics", "list", "--bootstrap-servers", "127.0.0.1:1").want(exit.Unreachable, "", "127.0.0.1:1")
-	k.run("topics", "list", "-X", "bootstrap.servers=127.0.0.1:4").want(exit.Unreachable, "", "127.0.0.1:2")
+	k.run("topics", "list", "-X", "bootstrap.servers=127.0.0.1:4").want(exit.Unreachable, "", "127.0.0.1:4")
+	k.run("topics", "list", "-X", "bootstrap.servers=127.0.0.1:4", "-b", "127.0.0.1:1").want(exit.Unreachable, "", "127.0.0.1:1")
 	delete(k.env, "KCTL_BOOTSTRAP_SERVER")
 	k.run("topics", "list", "-X", "bootstrap.servers=127.0.0.1:4").want(exit.Unreachable, "", "127.0.0.1:4")
 	k.env["KCTL_OUTPUT"] = "xml"
@@ -255,7 +256,11 @@ func TestCommandConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.run("topics", "list", "--command-config", file).want(exit.Unreachable, "", "127.0.0.1:6")
+	k.env["KCTL_BOOTSTRAP_SERVER"] = "127.0.0.1:8"
+	k.run("topics", "list", "--command-config", file).want(exit.Unreachable, "", "127.0.0.1:6")
 	k.env["KCTL_COMMAND_CONFIG"] = file
+	k.run("topics", "list").want(exit.Unreachable, "", "127.0.0.1:8")
+	delete(k.env, "KCTL_BOOTSTRAP_SERVER")
 	k.run("topics", "list").want(exit.Unreachable, "", "127.0.0.1:6")
 	k.run("topics", "list", "-b", "127.0.0.1:7").want(exit.Unreachable, "", "127.0.0.1:7")
 }

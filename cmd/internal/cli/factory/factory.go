@@ -158,16 +158,12 @@ func (f *Factory) properties(v *viper.Viper, file *File) (*Settings, error) {
 		BootstrapServer: v.GetString(FlagBootstrap), ZooKeeper: v.GetString(FlagZooKeeper),
 		CommandConfig: v.GetString(FlagCommandConfig), Properties: admin.Properties{}, Origin: map[string]string{},
 	}
-	given, err := f.explicitProperties(s.CommandConfig)
+	byFlag, byFile, err := f.explicitProperties(s.CommandConfig)
 	if err != nil {
 		return nil, err
 	}
-	if s.BootstrapServer == "" {
-		s.BootstrapServer = given["bootstrap.servers"]
-	}
-	if s.ZooKeeper == "" {
-		s.ZooKeeper = given["zookeeper.connect"]
-	}
+	s.BootstrapServer = f.address(FlagBootstrap, "bootstrap.servers", byFlag, byFile, s.BootstrapServer)
+	s.ZooKeeper = f.address(FlagZooKeeper, "zookeeper.connect", byFlag, byFile, s.ZooKeeper)
 	named := v.GetString(FlagContext)
 	name := named
 	if name == "" && s.BootstrapServer == "" && s.ZooKeeper == "" {
@@ -185,32 +181,44 @@ func (f *Factory) properties(v *viper.Viper, file *File) (*Settings, error) {
 	if s.BootstrapServer == "" && s.ZooKeeper == "" {
 		s.BootstrapServer, s.Origin[FlagBootstrap] = DefaultBootstrap, "default"
 	}
-	maps.Copy(s.Properties, given)
+	maps.Copy(s.Properties, byFile)
+	maps.Copy(s.Properties, byFlag)
 	delete(s.Properties, "bootstrap.servers")
 	delete(s.Properties, "zookeeper.connect")
 	return s, s.Properties.Check()
 }
 
-// explicitProperties are those of --command-config and, over them, of -X.
-func (f *Factory) explicitProperties(file string) (admin.Properties, error) {
-	props := admin.Properties{}
-	if file != "" {
-		fromFile, err := readProperties(file)
-		if err != nil {
-			return nil, err
+// address picks an address: the flag, then -X, then a file named by a flag, then the variable, then a file
+// named by a variable.
+func (f *Factory) address(flag, property string, byFlag, byFile admin.Properties, value string) string {
+	given := []string{byFlag[property], byFile[property], value}
+	switch {
+	case f.Flags.Changed(flag):
+		return value
+	case !f.Flags.Changed(FlagCommandConfig):
+		given = []string{byFlag[property], value, byFile[property]}
+	}
+	for _, v := range given {
+		if v != "" {
+			return v
 		}
-		props = fromFile
+	}
+	return ""
+}
+
+// explicitProperties are those of -X and those of the properties file.
+func (f *Factory) explicitProperties(file string) (byFlag, byFile admin.Properties, err error) {
+	if file != "" {
+		if byFile, err = readProperties(file); err != nil {
+			return nil, nil, err
+		}
 	}
 	pairs, err := f.Flags.GetStringArray(FlagProperty)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	fromFlags, err := parsePairs(pairs)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(props, fromFlags)
-	return props, nil
+	byFlag, err = parsePairs(pairs)
+	return byFlag, byFile, err
 }
 
 func readProperties(path string) (admin.Properties, error) {

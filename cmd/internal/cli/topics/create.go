@@ -2,10 +2,8 @@ package topics
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"kctl/admin"
 	"kctl/admin/plan"
@@ -81,7 +79,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 	}
 	topic, visible, err := c.CreateTopic(ctx, o.topic, o.change.DryRun)
 	if err != nil {
-		if o.ifNotExists && errors.Is(err, kerr.TopicAlreadyExists) {
+		if o.ifNotExists && admin.TopicExists(err) {
 			o.f.Say("topic %s exists already", o.topic.Name)
 			return nil
 		}
