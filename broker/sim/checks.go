@@ -113,31 +113,33 @@ func (c *checker) checkPart(p *part, seen *partSeen) {
 		c.s.fail("%s %s: high watermark fell from %d to %d", p.n, p.tp, seen.hw, hw)
 	}
 	if c.s.failed == nil && hw > seen.checked {
-		c.compare(p, seen.checked, hw)
+		seen.checked = c.compare(p, seen.checked, hw)
 	}
-	seen.hw, seen.checked = hw, max(hw, seen.checked)
+	seen.hw = hw
 }
 
-// compare reads [from, hw) of the replica and compares it with the canon; a leader's new part extends it.
-func (c *checker) compare(p *part, from, hw int64) {
+// compare reads [from, hw) of the replica and compares it with the canon; a leader's new part extends it. It
+// returns how far it came: it stops at what cannot be told yet.
+func (c *checker) compare(p *part, from, hw int64) int64 {
 	for from < hw && c.s.failed == nil {
 		data, err := readLog(p, from, hw, 1<<30) // ends with the segment
 		if err != nil || len(data) == 0 {
 			c.s.fail("%s %s: read committed [%d, %d): %d bytes, %v", p.n, p.tp, from, hw, len(data), err)
-			return
+			return from
 		}
 		for len(data) > 0 {
 			b, rest, err := record.Next(data)
 			if err != nil {
 				c.s.fail("%s %s: committed batch: %v", p.n, p.tp, err)
-				return
+				return from
 			}
 			if !c.compareBatch(p, toCanon(b), hw) {
-				return
+				return from
 			}
 			data, from = rest, b.NextOffset()
 		}
 	}
+	return from
 }
 
 // compareBatch reports whether to go on with the next batch.
@@ -152,7 +154,7 @@ func (c *checker) compareBatch(p *part, got canonBatch, hw int64) bool {
 			c.s.fail("%s %s: committed batch %+v, but %+v was committed there (5, 7)", p.n, p.tp, got, want)
 			return false
 		}
-	case p.core.Role() != replica.Leader:
+	case p.core.Role() != replica.Leader || c.excused[p.tp] > 0 && !c.leads(p):
 		if c.excused[p.tp] == 0 {
 			c.s.fail("%s %s: a follower's high watermark %d is above what was committed, %d", p.n, p.tp, hw, cn.end)
 		}
@@ -412,6 +414,12 @@ func (c *checker) excuse(tp cluster.TopicPartition, cn *canon, to int64) {
 	cn.end = 0
 	if len(cn.batches) > 0 {
 		cn.end = cn.batches[len(cn.batches)-1].next
+	}
+	for _, n := range c.s.nodes {
+		if p := n.parts[tp]; p != nil && c.seen[p] != nil {
+			c.seen[p].checked = min(c.seen[p].checked, cn.end) // whoever leads may have more, and commit it anew
+			c.touch(p)
+		}
 	}
 	c.s.trace.line("%s: committed records at and above %d went with their last in-sync copy", tp, cn.end)
 }
