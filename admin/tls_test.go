@@ -1,0 +1,216 @@
+package admin
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// certificate makes a self-signed certificate for a name and returns it with its PEM form.
+func certificate(t *testing.T, name string, until time.Time) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
+		DNSNames: []string{name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if ip := net.ParseIP(name); ip != nil {
+		tmpl.DNSNames, tmpl.IPAddresses = nil, []net.IP{ip}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// serve answers ApiVersions and Metadata of an empty cluster on ln; login makes it close after ApiVersions, as
+// a broker does on a listener that asks for SASL.
+func serve(t *testing.T, ln net.Listener, login bool) string {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			answerKafka(conn, login)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = ln.Close(); <-done })
+	return ln.Addr().String()
+}
+
+// answerKafka handles one connection at a time: the clients of these tests use one.
+func answerKafka(conn net.Conn, login bool) {
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	head := make([]byte, 4)
+	for {
+		if _, err := readFull(conn, head); err != nil {
+			return
+		}
+		size := int(head[0])<<24 | int(head[1])<<16 | int(head[2])<<8 | int(head[3])
+		if size < 8 || size > 1<<16 {
+			return
+		}
+		body := make([]byte, size)
+		if _, err := readFull(conn, body); err != nil {
+			return
+		}
+		key, version := int16(body[0])<<8|int16(body[1]), int16(body[2])<<8|int16(body[3])
+		var resp kmsg.Response
+		switch key {
+		case 18:
+			r := kmsg.NewPtrApiVersionsResponse()
+			for _, k := range []int16{3, 18} {
+				a := kmsg.NewApiVersionsResponseApiKey()
+				a.ApiKey, a.MaxVersion = k, 1
+				r.ApiKeys = append(r.ApiKeys, a)
+			}
+			if version > 1 {
+				r.ErrorCode, version = 35, 0
+			}
+			resp = r
+		case 3:
+			if login {
+				return
+			}
+			resp = kmsg.NewPtrMetadataResponse()
+		default:
+			return
+		}
+		resp.SetVersion(version)
+		out := resp.AppendTo(append([]byte{0, 0, 0, 0}, body[4:8]...))
+		n := len(out) - 4
+		out[0], out[1], out[2], out[3] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+		if _, err := conn.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+func readFull(conn net.Conn, b []byte) (int, error) {
+	for n := 0; n < len(b); {
+		m, err := conn.Read(b[n:])
+		if err != nil {
+			return n, err
+		}
+		n += m
+	}
+	return len(b), nil
+}
+
+// TestSecurityMistakes: each mistake names its cause and the setting to change, not "EOF".
+func TestSecurityMistakes(t *testing.T) {
+	tomorrow := time.Now().Add(24 * time.Hour)
+	good, goodPEM := certificate(t, "127.0.0.1", tomorrow)
+	wrongName, wrongNamePEM := certificate(t, "broker.example", tomorrow)
+	expired, expiredPEM := certificate(t, "127.0.0.1", time.Now().Add(-time.Hour))
+	plain := func(t *testing.T) net.Listener {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ln
+	}
+	secure := func(c tls.Certificate) func(*testing.T) net.Listener {
+		return func(t *testing.T) net.Listener {
+			return tls.NewListener(plain(t), &tls.Config{Certificates: []tls.Certificate{c}})
+		}
+	}
+	trust := func(pemBytes []byte) string {
+		path := filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(path, pemBytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tt := range []struct {
+		name   string
+		listen func(*testing.T) net.Listener
+		login  bool
+		props  Properties
+		want   string // part of the error; empty: it works
+		hint   string
+		kind   Kind
+	}{
+		{"plain to plain", plain, false, nil, "", "", 0},
+		{"tls to tls", secure(good), false, Properties{"security.protocol": "SSL", "ssl.truststore.location": trust(goodPEM)}, "", "", 0},
+		{"plain client, tls listener", secure(good), false, nil, "speaks TLS", "security.protocol=SSL", Unreachable},
+		{"tls client, plain listener", plain, false, Properties{"security.protocol": "SSL"}, "does not speak TLS", "security.protocol=PLAINTEXT", Unreachable},
+		{"unknown authority", secure(good), false, Properties{"security.protocol": "SSL"}, "unknown authority", "ssl.truststore.location", Unreachable},
+		{"wrong name", secure(wrongName), false, Properties{"security.protocol": "SSL", "ssl.truststore.location": trust(wrongNamePEM)}, "127.0.0.1", "ssl.endpoint.identification.algorithm", Unreachable},
+		{"wrong name, not checked", secure(wrongName), false, Properties{"security.protocol": "SSL", "ssl.truststore.location": trust(wrongNamePEM), "ssl.endpoint.identification.algorithm": ""}, "", "", 0},
+		{"expired", secure(expired), false, Properties{"security.protocol": "SSL", "ssl.truststore.location": trust(expiredPEM)}, "expired", "renew", Unreachable},
+		{"login asked for", plain, true, nil, "asks for a login", "sasl.jaas.config", Unauthorized},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := Config{Bootstrap: []string{serve(t, tt.listen(t), tt.login)}, Timeout: 5 * time.Second}
+			if err := tt.props.Apply(&cfg); err != nil {
+				t.Fatal(err)
+			}
+			c, err := Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("got %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(HintOf(err), tt.hint) || KindOf(err) != tt.kind):
+				t.Errorf("got %v\nhint %q kind %d", err, HintOf(err), KindOf(err))
+			}
+		})
+	}
+}
+
+// TestSilentServer: the first bootstrap server takes the connection and never answers; the second is asked
+// soon, and a cluster of silent servers is given up within the timeout.
+func TestSilentServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	good, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serve(t, good, false)
+	for _, tt := range []struct {
+		seeds []string
+		ok    bool
+	}{{[]string{silent.Addr().String(), addr}, true}, {[]string{silent.Addr().String()}, false}} {
+		c, err := Open(t.Context(), Config{Bootstrap: tt.seeds, Timeout: 4 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
+		took := time.Since(start)
+		_ = c.Close()
+		if (err == nil) != tt.ok || took > 4500*time.Millisecond || tt.ok && took > 2*time.Second || !tt.ok && KindOf(err) != Unreachable {
+			t.Errorf("%v: %v after %s", tt.seeds, err, took)
+		}
+	}
+}
