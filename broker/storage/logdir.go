@@ -178,6 +178,21 @@ func (d *logDir) checkpointHW(m *Manager, hw map[cluster.TopicPartition]int64) e
 	return nil
 }
 
+// lowerHighWatermarks rewrites the checkpoint when it says more than logs hold, because recovery or a truncation
+// shortened them: otherwise, once they have grown again, records that nobody committed would count as committed.
+func (d *logDir) lowerHighWatermarks(m *Manager, logs []*Log) error {
+	lower := map[cluster.TopicPartition]int64{}
+	for _, l := range logs {
+		if v, ok := d.highWatermark(l.tp); ok && v > l.hw.Load() {
+			lower[l.tp] = l.hw.Load()
+		}
+	}
+	if len(lower) == 0 {
+		return nil
+	}
+	return d.checkpointHW(m, lower)
+}
+
 func (d *logDir) highWatermark(tp cluster.TopicPartition) (int64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -34,10 +34,14 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 		if d.offline() != nil {
 			continue
 		}
-		if err := m.openDir(d); err != nil {
-			if errors.Is(err, errDuplicate) {
-				return nil, errors.Join(err, m.unlock())
-			}
+		err := m.openDir(d)
+		if errors.Is(err, errDuplicate) {
+			return nil, errors.Join(err, m.unlock())
+		}
+		if err == nil {
+			err = d.lowerHighWatermarks(m, m.logsIn(d))
+		}
+		if err != nil {
 			m.takeOffline(d, err)
 		}
 	}

@@ -50,6 +50,9 @@ func (l *Log) truncate(offset int64) error {
 	l.publish(end, seg, seg.size.Load())
 	l.start.Store(min(l.start.Load(), end))
 	l.hw.Store(min(l.hw.Load(), end))
+	if err := l.dir.lowerHighWatermarks(l.m, []*Log{l}); err != nil {
+		return err
+	}
 	return l.reloadProducers(end)
 }
 
