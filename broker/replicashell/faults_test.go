@@ -533,6 +533,13 @@ func TestManyPartitionsInOneRequest(t *testing.T) {
 		}
 	}
 	t.Logf("one record in each: %v", time.Since(begin))
+	begin = time.Now()
+	l.decideAll(tps, 2, ids(1, 2), ids(1, 2))
+	t.Logf("all leaders moved: %v", time.Since(begin))
+	if r := l.brokers[2].produce(t, tps[n/2], -1, "b", 1); r.Err != 0 {
+		t.Fatalf("%+v", r)
+	}
+	t.Logf("with the first record after it: %v", time.Since(begin))
 	if hosted := len(l.brokers[2].m.Partitions()); hosted != int(n) {
 		t.Fatalf("%d partitions are hosted", hosted)
 	}

@@ -24,6 +24,7 @@ type Manager struct {
 	opts     Options
 	storage  *storage.Manager
 	log      *slog.Logger
+	chatter  *chatter
 	sessions *session.Cache
 	streams  *streams
 	isr      *isrWriter
@@ -62,6 +63,7 @@ func NewManager(opts Options) *Manager {
 		opts:     opts,
 		storage:  opts.Storage,
 		log:      opts.Logger,
+		chatter:  &chatter{log: opts.Logger, now: opts.Now},
 		sessions: session.NewCache(opts.FetchSessionSlots),
 		leaders:  newLeadershipFeed(opts.OnLeadership),
 		parts:    map[cluster.TopicPartition]*partition{},
@@ -132,6 +134,7 @@ func (m *Manager) checkpointLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			m.chatter.flush()
 			if err := m.checkpointHighWatermarks(); err != nil {
 				m.log.LogAttrs(ctx, slog.LevelError, "high watermark checkpoint failed", obs.Err(err))
 			}

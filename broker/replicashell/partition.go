@@ -1,7 +1,6 @@
 package replicashell
 
 import (
-	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -143,7 +142,7 @@ func (p *partition) openLog(eff replica.OpenLog, a *after) replica.Event {
 func (p *partition) report(eff replica.Effect) {
 	log := func(level slog.Level, msg string, attrs ...slog.Attr) {
 		attrs = append(attrs, slog.String(obs.KeyTopicPartition, p.tp.String()))
-		p.m.log.LogAttrs(context.Background(), level, msg, attrs...)
+		p.m.chatter.say(level, msg, attrs...)
 	}
 	epoch := func(e cluster.LeaderEpoch) slog.Attr { return slog.Int(obs.KeyLeaderEpoch, int(e)) }
 	switch eff := eff.(type) {
@@ -179,7 +178,7 @@ func (p *partition) report(eff replica.Effect) {
 }
 
 func (p *partition) logError(msg string, err error, a *after) {
-	p.m.log.LogAttrs(context.Background(), slog.LevelError, msg,
+	p.m.chatter.say(slog.LevelError, msg,
 		slog.String(obs.KeyTopicPartition, p.tp.String()), obs.Err(err))
 	if isStorageFailure(err) && p.log != nil && a.failed == nil {
 		a.failed, a.dir, a.m = err, p.log.Dir(), p.m
