@@ -357,31 +357,45 @@ func (x *index) offsetBefore(ts int64) (int32, bool, error) {
 	return decodeTimeEntry(buf[:]).rel, true, nil
 }
 
-// checkOffsetIndex applies Kafka's sanity rules to an index read from disk, and one of ours: several entries
-// whose last position is 0 are zero bytes that were never written.
+// checkOffsetIndex applies Kafka's sanity rules to an index read from disk, and two of ours: position 0 is never
+// indexed (those are zero bytes that were not written), and the last two entries must rise.
 func (x *index) checkOffsetIndex(logSize int64) error {
 	last, ok, err := x.lastOffsetEntry()
 	if err != nil || !ok {
 		return err
 	}
-	if last.rel < 0 || last.pos < 0 || int64(last.pos) >= logSize || x.count() > 1 && last.pos == 0 {
+	bad := last.rel < 0 || last.pos <= 0 || int64(last.pos) >= logSize
+	if n := x.count(); n > 1 && !bad {
+		var buf [offsetEntryBytes]byte
+		if err := x.entry(n-2, buf[:]); err != nil {
+			return err
+		}
+		before := decodeOffsetEntry(buf[:])
+		bad = before.rel >= last.rel || before.pos >= last.pos
+	}
+	if bad {
 		return fmt.Errorf("last of %d offset index entries is +%d at %d, the log has %d bytes: %w",
 			x.count(), last.rel, last.pos, logSize, ErrMalformed)
 	}
 	return nil
 }
 
-// checkTimeIndex is the same for a time index.
+// checkTimeIndex is the same for a time index. Entries of time 0 are taken for bytes that were not written.
 func (x *index) checkTimeIndex() error {
 	last, ok, err := x.lastTimeEntry()
 	if err != nil || !ok {
 		return err
 	}
-	var buf [timeEntryBytes]byte
-	if err := x.entry(0, buf[:]); err != nil {
-		return err
+	bad := last.rel < 0 || last.ts <= 0
+	if n := x.count(); n > 1 && !bad {
+		var buf [timeEntryBytes]byte
+		if err := x.entry(n-2, buf[:]); err != nil {
+			return err
+		}
+		before := decodeTimeEntry(buf[:])
+		bad = before.ts >= last.ts || before.rel >= last.rel
 	}
-	if first := decodeTimeEntry(buf[:]); last.rel < 0 || last.ts < first.ts || x.count() > 1 && last.ts == 0 {
+	if bad {
 		return fmt.Errorf("last of %d time index entries is %d at +%d: %w", x.count(), last.ts, last.rel, ErrMalformed)
 	}
 	return nil
