@@ -292,11 +292,11 @@ func apiVersionsRequest() *kmsg.ApiVersionsRequest {
 	return req
 }
 
-// probe asks a broker for its API versions: the cheapest proof that it serves.
-func (c *Client) probe(ctx context.Context, id cluster.BrokerID) error {
-	resp, err := c.askBroker(ctx, id, apiVersionsRequest())
+// probe asks a broker for its metadata without topics: proof that it serves, and which controller it knows.
+func (c *Client) probe(ctx context.Context, id cluster.BrokerID) (controller cluster.BrokerID, err error) {
+	resp, err := c.askBroker(ctx, id, metadataRequest([]string{}))
 	if err != nil {
-		return err
+		return cluster.NoLeader, err
 	}
-	return kerr.ErrorForCode(resp.(*kmsg.ApiVersionsResponse).ErrorCode)
+	return max(cluster.BrokerID(resp.(*kmsg.MetadataResponse).ControllerID), cluster.NoLeader), nil
 }

@@ -140,15 +140,19 @@ func fill(s *model.Snapshot, mins map[string]int, moves map[cluster.TopicPartiti
 	}
 }
 
+// probeAll asks every broker at once.
 func (c *Client) probeAll(ctx context.Context, brokers []model.Broker) {
 	ids := make([]cluster.BrokerID, len(brokers))
 	for i := range brokers {
 		ids[i] = brokers[i].ID
 	}
-	errs := c.eachBroker(ctx, ids, c.probe)
+	sees := make([]cluster.BrokerID, len(ids)) // one slot per broker: no two goroutines share one
+	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) (err error) {
+		sees[slices.Index(ids, id)], err = c.probe(ctx, id)
+		return err
+	})
 	for i := range brokers {
-		brokers[i].Asked = true
-		brokers[i].Err = short(errs[brokers[i].ID])
+		brokers[i].Asked, brokers[i].Sees, brokers[i].Err = true, sees[i], short(errs[brokers[i].ID])
 	}
 }
 
@@ -391,30 +395,4 @@ func (c *Client) TopicNames(ctx context.Context) ([]string, error) {
 		names[i] = s.Topics[i].Name
 	}
 	return names, nil
-}
-
-// ControllersSeen asks every live broker which controller it knows, for the health check. Brokers that do
-// not answer are left out.
-func (c *Client) ControllersSeen(ctx context.Context, s *model.Snapshot) map[cluster.BrokerID]cluster.BrokerID {
-	var ids []cluster.BrokerID
-	for i := range s.Brokers {
-		if s.Brokers[i].Live {
-			ids = append(ids, s.Brokers[i].ID)
-		}
-	}
-	seen := make([]cluster.BrokerID, len(ids))
-	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
-		resp, err := c.askBroker(ctx, id, metadataRequest([]string{}))
-		if err == nil {
-			seen[slices.Index(ids, id)] = cluster.BrokerID(resp.(*kmsg.MetadataResponse).ControllerID)
-		}
-		return err
-	})
-	out := map[cluster.BrokerID]cluster.BrokerID{}
-	for i, id := range ids {
-		if errs[id] == nil {
-			out[id] = seen[i]
-		}
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -92,6 +93,7 @@ type decisions struct {
 	live            map[cluster.BrokerID]bool
 	controllerEpoch cluster.ControllerEpoch
 	firstSeen       map[cluster.TopicPartition]time.Time // without ZooKeeper
+	silent          map[cluster.BrokerID]error           // brokers that did not answer in an earlier round
 	problems        []model.Problem
 }
 
@@ -112,7 +114,7 @@ func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*de
 		return nil, err
 	}
 	d := &decisions{
-		alerts: alerts, live: map[cluster.BrokerID]bool{}, controllerEpoch: cluster.ControllerEpoch(z.controller.Epoch),
+		alerts: alerts, live: map[cluster.BrokerID]bool{}, silent: map[cluster.BrokerID]error{}, controllerEpoch: cluster.ControllerEpoch(z.controller.Epoch),
 		problems: append(z.problems, problems...),
 	}
 	for i := range z.brokers {
@@ -188,8 +190,17 @@ func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNo
 			}
 		}
 	}
-	c.askLeaders(ctx, obs, byLeader)
-	c.askFollowers(ctx, obs, byFollower)
+	followers := make(chan []followerEpoch, 1)
+	go func() { followers <- c.askFollowers(ctx, obs, byFollower, d.silent) }()
+	errs := c.askLeaders(ctx, obs, byLeader, d.silent)
+	for _, a := range <-followers {
+		obs[a.i].FollowerEpoch[a.id] = a.epoch
+	}
+	for id, err := range errs {
+		if err != nil {
+			d.silent[id] = err // the next round does not wait for it again
+		}
+	}
 	tc := check.TransitionContext{Live: d.live, ControllerEpoch: d.controllerEpoch, OlderThan: opts.OlderThan}
 	out := make([]model.Transition, len(obs))
 	for i := range obs {
@@ -201,8 +212,11 @@ func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNo
 	return out
 }
 
-func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int) {
+func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int, silent map[cluster.BrokerID]error) map[cluster.BrokerID]error {
 	errs := c.eachBroker(ctx, keys(by), func(ctx context.Context, id cluster.BrokerID) error {
+		if err := silent[id]; err != nil {
+			return err
+		}
 		parts, epochs := partsOf(obs, by[id])
 		got, err := c.listOffsets(ctx, id, asConsumer, parts, func(p *model.Partition) cluster.LeaderEpoch { return epochs[p.TP()] })
 		if err != nil {
@@ -220,17 +234,23 @@ func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map
 			}
 		}
 	}
+	return errs
 }
 
-func (c *Client) askFollowers(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int) {
-	type answer struct {
-		i     int
-		id    cluster.BrokerID
-		epoch cluster.LeaderEpoch
-	}
+// followerEpoch is the epoch in which a follower of observation i acts.
+type followerEpoch struct {
+	i     int
+	id    cluster.BrokerID
+	epoch cluster.LeaderEpoch
+}
+
+func (c *Client) askFollowers(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int, silent map[cluster.BrokerID]error) []followerEpoch {
 	ids := keys(by)
-	answers := make([][]answer, len(ids)) // one slot per broker: no two goroutines share one
+	answers := make([][]followerEpoch, len(ids)) // one slot per broker: no two goroutines share one
 	c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
+		if silent[id] != nil {
+			return silent[id]
+		}
 		parts, _ := partsOf(obs, by[id])
 		got, err := c.listOffsets(ctx, id, asDebugger, parts, anyEpoch)
 		if err != nil {
@@ -239,16 +259,12 @@ func (c *Client) askFollowers(ctx context.Context, obs []model.Observation, by m
 		slot := slices.Index(ids, id)
 		for k, i := range by[id] {
 			if a, ok := got[parts[k].TP()]; ok && a.code == 0 {
-				answers[slot] = append(answers[slot], answer{i, id, a.epoch})
+				answers[slot] = append(answers[slot], followerEpoch{i, id, a.epoch})
 			}
 		}
 		return nil
 	})
-	for _, as := range answers {
-		for _, a := range as {
-			obs[a.i].FollowerEpoch[a.id] = a.epoch
-		}
-	}
+	return slices.Concat(answers...)
 }
 
 func keys(by map[cluster.BrokerID][]int) []cluster.BrokerID {
@@ -334,7 +350,7 @@ func (c *Client) decisionsFromMetadata(ctx context.Context, opts TransitionOptio
 	if err != nil {
 		return nil, err
 	}
-	d := &decisions{live: check.Live(s), controllerEpoch: -1, problems: s.Problems}
+	d := &decisions{live: check.Live(s), silent: map[cluster.BrokerID]error{}, controllerEpoch: -1, problems: s.Problems}
 	var ids []cluster.BrokerID
 	for id := range d.live {
 		ids = append(ids, id)
@@ -423,21 +439,23 @@ func (c *Client) LeaderAndISR(ctx context.Context, targets []plan.Target) ([]mod
 	}), problems, nil
 }
 
-// Health reads what a health check needs and judges it.
+// Health reads what a health check needs, all at once, and judges it.
 func (c *Client) Health(ctx context.Context, olderThan time.Duration) ([]model.Finding, *model.Snapshot, error) {
+	var ts []model.Transition
+	var tsErr error
+	var wg sync.WaitGroup
+	if c.HasZooKeeper() {
+		wg.Go(func() { ts, _, tsErr = c.Transitions(ctx, TransitionOptions{OlderThan: olderThan}) })
+	}
 	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true})
+	wg.Wait()
 	if err != nil {
 		return nil, nil, err
 	}
-	in := check.Input{Snapshot: s, SeenController: c.ControllersSeen(ctx, s)}
-	if c.HasZooKeeper() {
-		ts, _, err := c.Transitions(ctx, TransitionOptions{OlderThan: olderThan})
-		if err != nil {
-			s.Problems = append(s.Problems, model.Problem{Object: "transitions", Message: err.Error()})
-		}
-		in.Transitions = ts
+	if tsErr != nil {
+		s.Problems = append(s.Problems, model.Problem{Object: "transitions", Message: tsErr.Error()})
 	}
-	return check.Health(in), s, nil
+	return check.Health(check.Input{Snapshot: s, Transitions: ts}), s, nil
 }
 
 // ErrNoBroker makes the error for a broker id that nobody knows.

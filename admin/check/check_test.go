@@ -15,7 +15,7 @@ type ids = []cluster.BrokerID
 func snapshot(parts ...model.Partition) *model.Snapshot {
 	s := &model.Snapshot{Controller: model.Controller{ID: 1, Epoch: 3}}
 	for _, id := range (ids{1, 2, 3}) {
-		s.Brokers = append(s.Brokers, model.Broker{ID: id, Live: true, Asked: true})
+		s.Brokers = append(s.Brokers, model.Broker{ID: id, Live: true, Asked: true, Sees: 1})
 	}
 	for _, p := range parts {
 		if p.Topic == "" {
@@ -79,7 +79,9 @@ func TestHealth(t *testing.T) {
 			return check.Input{Snapshot: s}
 		}, []string{"no-controller/critical/broker 9"}},
 		{"brokers name another controller", func() check.Input {
-			return check.Input{Snapshot: snapshot(healthy()), SeenController: map[cluster.BrokerID]cluster.BrokerID{1: 1, 2: 3, 3: -1}}
+			s := snapshot(healthy())
+			s.Brokers[1].Sees, s.Brokers[2].Sees = 3, -1
+			return check.Input{Snapshot: s}
 		}, []string{"controller-mismatch/warning/broker 1"}},
 		{"stuck and pending transitions", func() check.Input {
 			return check.Input{Snapshot: snapshot(healthy()), Transitions: []model.Transition{

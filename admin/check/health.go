@@ -48,11 +48,9 @@ func IDs() [][2]string {
 }
 
 // Input is what Health judges. Transitions may be nil when they were not looked for.
-// SeenController is the controller the brokers name, when ZooKeeper names one too.
 type Input struct {
-	Snapshot       *model.Snapshot
-	Transitions    []model.Transition
-	SeenController map[cluster.BrokerID]cluster.BrokerID // answering broker -> controller it names
+	Snapshot    *model.Snapshot
+	Transitions []model.Transition
 }
 
 // Healthy reports whether no finding is worse than info.
@@ -122,9 +120,9 @@ func controllerFindings(in Input) []model.Finding {
 		}}
 	}
 	var odd []string
-	for _, id := range sortedIDs(in.SeenController) {
-		if seen := in.SeenController[id]; seen != c.ID {
-			odd = append(odd, fmt.Sprintf("broker %d says %s", id, IDText(seen)))
+	for i := range in.Snapshot.Brokers {
+		if b := &in.Snapshot.Brokers[i]; b.Asked && b.Err == "" && b.Sees != c.ID {
+			odd = append(odd, fmt.Sprintf("broker %d says %s", b.ID, IDText(b.Sees)))
 		}
 	}
 	if len(odd) == 0 {
@@ -135,15 +133,6 @@ func controllerFindings(in Input) []model.Finding {
 		Evidence: fmt.Sprintf("controller is %d, but %s", c.ID, strings.Join(odd, ", ")),
 		Fix:      "wait a few seconds and ask again; if it stays, restart the brokers that disagree",
 	}}
-}
-
-func sortedIDs[V any](m map[cluster.BrokerID]V) []cluster.BrokerID {
-	ids := make([]cluster.BrokerID, 0, len(m))
-	for id := range m {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 func brokerFindings(s *model.Snapshot) []model.Finding {

@@ -58,6 +58,7 @@ type Broker struct {
 	Registered time.Time           // start of the registration; zero when not known
 	Err        string              // why it did not answer; empty when it did or was not asked
 	Asked      bool                // whether it was asked at all
+	Sees       cluster.BrokerID    // the controller it names; meaningful when it was asked and answered
 	Source     Source
 }
 

@@ -214,7 +214,8 @@ func TestFrames(t *testing.T) {
 func TestViewIsPure(t *testing.T) {
 	d := newDrive(t, 80, 24)
 	before := *d.src
-	if d.m.View() != d.m.View() || *d.src != before {
+	first := d.m.View()
+	if second := d.m.View(); first != second || *d.src != before {
 		t.Error("View changed something")
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,8 @@ func newHealth(f *factory.Factory, run func(context.Context, *healthOptions) err
 		Use:   "health",
 		Short: "Check the cluster; exit 0 healthy, 10 with findings, 5 unreachable",
 		Long: `Check the cluster and list every finding with its evidence and the one command or action that mends it.
-Findings of severity info do not make a cluster unhealthy. Nothing is summed up or cut off.
+Findings of severity info do not make a cluster unhealthy. Nothing is cut off: only where there are many, a plain
+table leaves out those of severity info and says how many; -o wide, json and yaml list them all.
 
 ` + findingList(),
 		Example: `  kctl cluster health
@@ -74,7 +76,7 @@ func runHealth(ctx context.Context, o *healthOptions) error {
 		if err != nil {
 			return err
 		}
-		return o.print(rows.OfFindings(findings, s.Problems), s.Brokers == nil)
+		return o.print(rows.OfFindings(findings, s.Problems))
 	}
 	if !o.watch && !o.untilHealthy {
 		return once()
@@ -99,7 +101,7 @@ func runHealth(ctx context.Context, o *healthOptions) error {
 }
 
 // print shows one answer and returns what it means for the exit code: findings before missing parts.
-func (o *healthOptions) print(h rows.Health, _ bool) error {
+func (o *healthOptions) print(h rows.Health) error {
 	p, err := o.f.Printer()
 	if err != nil {
 		return err
@@ -108,7 +110,7 @@ func (o *healthOptions) print(h rows.Health, _ bool) error {
 	case p.Format.Machine():
 		err = output.Object(p, "Health", h)
 	case p.Format == output.Name || len(h.Findings) > 0:
-		err = output.List(p, rows.FindingKind, h.Findings, nil)
+		err = o.printTable(p, h)
 	default:
 		_, err = fmt.Fprintln(o.f.IO.Out, "healthy")
 	}
@@ -122,4 +124,24 @@ func (o *healthOptions) print(h rows.Health, _ bool) error {
 		return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + h.Errors[0].Object + ": " + h.Errors[0].Message}
 	}
 	return nil
+}
+
+// infoMax is the number of info findings up to which a plain table shows them.
+const infoMax = 20
+
+func (o *healthOptions) printTable(p *output.Printer, h rows.Health) error {
+	shown := h.Findings
+	if p.Format == output.Table {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(f rows.Finding) bool { return f.Severity == "info" })
+		if hidden := len(h.Findings) - len(shown); hidden <= infoMax {
+			shown = h.Findings
+		} else {
+			o.f.Say("and %d findings of severity info: -o wide shows them", hidden)
+		}
+	}
+	if len(shown) == 0 {
+		_, err := fmt.Fprintln(o.f.IO.Out, "healthy")
+		return err
+	}
+	return output.List(p, rows.FindingKind, shown, nil)
 }
