@@ -98,7 +98,7 @@ func (l *Log) retain(cfg *Config, nowMs int64) error {
 // deletable counts the segments from the oldest on that may go.
 func (l *Log) deletable(cfg *Config, nowMs int64) (int, error) {
 	segs, hw, start := *l.segs.Load(), l.hw.Load(), l.start.Load()
-	over := int64(math.MinInt64)
+	over := int64(-1) // bytes over the limit
 	if cfg.RetentionBytes >= 0 && cfg.Deletes() {
 		over = l.Size() - cfg.RetentionBytes
 	}
@@ -119,7 +119,7 @@ func (l *Log) deletable(cfg *Config, nowMs int64) (int, error) {
 		if next > start && !expired && over < size {
 			break
 		}
-		over -= size
+		over = max(over-size, -1)
 		n++
 	}
 	return n, nil

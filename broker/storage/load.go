@@ -352,11 +352,9 @@ func (ld *loader) recover(recovery int64) (int64, error) {
 			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins before offset %d: %w", s.base, end, record.ErrCorrupt))
 		}
 		if i > at && s.base > end {
-			// Segments begin where the one before ends. What lay between was never synced and is gone: keeping
-			// what comes after it would leave a hole in the log.
-			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins after offset %d: %w", s.base, end, record.ErrCorrupt))
-		}
-		if i > at && s.base > end && end >= recovery { // what was in between is lost, so what follows goes too
+			// Segments begin where the one before ends, and a gap that is meant is made durable with the recovery
+			// point behind it (secureGap). So what lay between was never synced and is gone: keeping what comes
+			// after it would leave a hole in the log.
 			return end, ld.dropFrom(i, fmt.Errorf("segment %d begins after offset %d: %w", s.base, end, record.ErrCorrupt))
 		}
 		if i > at {
