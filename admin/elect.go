@@ -25,9 +25,9 @@ type ElectionResult struct {
 }
 
 // PlanPreferred plans a preferred election of the targets (all partitions when empty). Targets that do not
-// exist are an error.
+// exist are an error. The plan is made of what the brokers say: they carry it out.
 func (c *Client) PlanPreferred(ctx context.Context, targets []plan.Target) ([]plan.Election, *model.Snapshot, error) {
-	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: topicsOf(targets)})
+	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: topicsOf(targets), Source: model.SourceProtocol})
 	if err != nil {
 		return nil, nil, err
 	}

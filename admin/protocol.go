@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +121,12 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request) (kmsg.Resp
 	if err != nil {
 		return nil, err
 	}
+	if c.ClusterID() == "" {
+		// Nobody has answered yet: whether anybody does is found out first, without the library's retries.
+		if _, err := c.metadata(ctx, []string{}); err != nil {
+			return nil, err
+		}
+	}
 	resp, err := cl.Request(ctx, req) // finds the controller, and again when it moved
 	if err != nil {
 		return nil, c.controllerErr(ctx, err)
@@ -128,11 +135,14 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request) (kmsg.Resp
 }
 
 func (c *Client) controllerErr(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		// Whether anybody is there at all is the better message.
-		if _, e := c.metadata(ctx, []string{}); e != nil {
-			return e
-		}
+	if errors.Is(err, context.Canceled) {
+		return wrap(err, "ask the controller")
+	}
+	// Whether anybody is there at all is the better message; our own time may be over.
+	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnoseTime)
+	defer cancel()
+	if _, e := c.metadata(dctx, []string{}); e != nil {
+		return e
 	}
 	if classify(err) == Unreachable {
 		return &Error{Kind: Unreachable, Msg: "the controller did not answer: " + short(err), Hint: "kctl controller describe shows which broker it is; --timeout gives it more time"}

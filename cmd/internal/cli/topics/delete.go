@@ -60,7 +60,7 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: o.names})
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: o.names, Source: model.SourceProtocol})
 	if err != nil {
 		if o.ifExists && len(o.names) == 1 && admin.KindOf(err) == admin.NotFound {
 			o.f.Say("topic %s does not exist", o.names[0])
