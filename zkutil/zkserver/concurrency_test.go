@@ -206,3 +206,54 @@ func (c *rawClient) try(op int32, body []byte) error {
 		}
 	}
 }
+
+// TestOldConnectionIsFenced: once a session has a new connection, requests that the old one sent are not run:
+// the client may already have read back that they were not.
+func TestOldConnectionIsFenced(t *testing.T) {
+	s := startServer(t, Config{DataDir: t.TempDir()})
+	c, other := startRaw(t, s.Addr(), long), startRaw(t, s.Addr(), long)
+	c.call(opCreate, bodyCreate("/x", nil, 0), 0)
+	real := s.wal.f
+	stuck, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wal.f = w
+	other.send(opCreate, bodyCreate("/big", make([]byte, 200_000), 0)) // keeps the committer busy
+	await(t, func() bool { return s.queue.depth() == 0 && other.onServer(s).pending.Load() == 1 })
+	again := dialRaw(t, s.Addr())
+	if err := again.writeFrame(connectFrame(0, long, c.session, c.password)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return s.queue.depth() == 1 })
+	c.send(opSetData, bodySet("/x", []byte("late"), -1))
+	await(t, func() bool { return s.queue.depth() == 2 })
+	drained := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, stuck); close(drained) }()
+	if _, err := again.readFrame(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if r := again.call(opGetData, bodyPath("/x", false), 0); len(r.d.Buffer()) != 0 {
+			t.Fatal("a write of the old connection was run")
+		}
+	}
+	c.mustClose()
+	other.mustReceive(other.xid, 0)
+	s.wal.f = real
+	_ = w.Close()
+	<-drained
+}
+
+// TestStallGivesTime: after the process stood still nobody is expired for it.
+func TestStallGivesTime(t *testing.T) {
+	s := startServer(t, Config{TickTime: time.Hour}) // its own loop stays asleep
+	c := startRaw(t, s.Addr(), long)
+	later := s.clock().Add(1000 * time.Hour).UnixMilli()
+	s.expire(later, true)
+	c.call(opExists, bodyPath("/", false), 0)
+	s.expire(later, false)
+	c.call(opExists, bodyPath("/", false), 0)
+	s.expire(later+1000*time.Hour.Milliseconds(), false)
+	c.mustClose()
+}

@@ -486,3 +486,23 @@ func checkAcked(t *testing.T, addr string, acked map[string]bool) {
 		}
 	}
 }
+
+// TestFrameMissing: a log without one of its commits in the middle is refused, although each frame is whole.
+func TestFrameMissing(t *testing.T) {
+	r := makeRun(t, 6)
+	b, err := os.ReadFile(r.log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < len(r.ends); i++ {
+		without := append(slices.Clone(b[:r.ends[i-1]]), b[r.ends[i]:]...)
+		tree, err := reopen(t, r, filepath.Base(r.log(t)), without)
+		if i == len(r.ends)-1 {
+			if err != nil || r.stateOf(tree) != i-1 {
+				t.Fatalf("without the last commit: %v", err)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("without commit %d: %v", i, err)
+		}
+	}
+}

@@ -370,6 +370,18 @@ func checkState(rt *rapid.T, tree *Tree, m *model) {
 		size += int64(len(path) + len(data))
 		return true
 	})
+	for id := range m.sessions {
+		var own []string
+		for p, n := range m.nodes {
+			if n.stat.EphemeralOwner == id {
+				own = append(own, p)
+			}
+		}
+		slices.Sort(own)
+		if !slices.Equal(own, tree.Ephemerals(id)) {
+			rt.Fatalf("ephemerals %v, want %v", tree.Ephemerals(id), own)
+		}
+	}
 	if tree.DataSize() != size || tree.Zxid() != m.zxid || len(tree.queue) != 0 || len(tree.pending) != 0 {
 		rt.Fatalf("size %d want %d, zxid %d want %d, pending %d", tree.DataSize(), size, tree.Zxid(), m.zxid, len(tree.queue))
 	}

@@ -277,6 +277,56 @@ func TestEventsOfUnreadableNodes(t *testing.T) {
 	}
 }
 
+// TestRefusedMultiRestoresPending: a multi that is refused leaves the states that earlier prepared writes gave.
+func TestRefusedMultiRestoresPending(t *testing.T) {
+	tree, s := newTree(t, 1)
+	mustDo(t, tree, s[0], create("/a"))
+	set := zkop.Request{Kind: zkop.Set, Path: "/a", Version: 0}
+	first, _ := tree.Prepare(t0, s[0], nil, &set)
+	bad := zkop.Request{Kind: zkop.Multi, Ops: []zkop.Request{
+		{Kind: zkop.Set, Path: "/a", Version: 1}, {Kind: zkop.Delete, Path: "/a", Version: 2}, create("/a"), create("/none/x"),
+	}}
+	if txn, r := tree.Prepare(t0, s[0], nil, &bad); txn != nil || !errors.Is(r.Results[3].Err, zkop.ErrNoNode) {
+		t.Fatal(r)
+	}
+	set.Version = 1
+	second, r := tree.Prepare(t0, s[0], nil, &set)
+	if second == nil {
+		t.Fatal("the pending version is forgotten: ", r.Err)
+	}
+	tree.Apply(first)
+	if r, _ := tree.Apply(second); r.Stat.Version != 2 || len(tree.pending) != 0 || len(tree.queue) != 0 {
+		t.Fatal(r.Stat, len(tree.pending))
+	}
+}
+
+// TestDeletionEndsChildWatch: the watch goes with the node and does not wait for the next of that name.
+func TestDeletionEndsChildWatch(t *testing.T) {
+	tree, s := newTree(t, 1)
+	mustDo(t, tree, s[0], create("/a"))
+	mustDo(t, tree, s[0], zkop.Request{Kind: zkop.Children, Path: "/a", Watch: true})
+	_, fired := tree.Do(t0, s[0], nil, zkop.Request{Kind: zkop.Delete, Path: "/a", Version: -1})
+	if len(fired) != 1 || fired[0].Event.Type != zkop.NodeDeleted {
+		t.Fatal(fired)
+	}
+	mustDo(t, tree, s[0], create("/a"))
+	if _, fired := tree.Do(t0, s[0], nil, create("/a/b")); len(fired) != 0 {
+		t.Fatal(fired)
+	}
+}
+
+func TestRestoredSessionIDsRise(t *testing.T) {
+	tree, s := newTree(t, 1)
+	tree.CloseSession(t0, s[0])
+	got, err := Restore(imageBytes(t, tree), t0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := got.OpenSession(t0.Add(-time.Hour), time.Second); id <= s[0] {
+		t.Fatalf("0x%x after 0x%x", id, s[0])
+	}
+}
+
 func TestLeftovers(t *testing.T) {
 	tree, s := newTree(t, 1)
 	mustDo(t, tree, s[0], zkop.Request{Kind: zkop.Create, Path: "/c", Mode: zkop.Container})
