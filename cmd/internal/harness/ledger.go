@@ -19,7 +19,8 @@ type Ledger struct {
 
 	mu     sync.Mutex
 	acked  map[int32]map[int64]string // guarded by mu: partition -> offset -> value
-	count  int                        // guarded by mu
+	count  int                        // guarded by mu: acknowledged records
+	refuse int                        // guarded by mu: records that the client gave up on
 	next   int                        // guarded by mu: the next record's number
 	failed []error                    // guarded by mu: first few errors of Produce
 }
@@ -34,6 +35,20 @@ func (l *Ledger) Acked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
+}
+
+// InFlight returns how many records were given to the client and neither acknowledged nor failed so far.
+func (l *Ledger) InFlight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next - l.count - l.refuse
+}
+
+// Err returns what went wrong with records so far: refused ones, and offsets acknowledged twice.
+func (l *Ledger) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.failed...)
 }
 
 // NewProducer makes the client that Produce wants: idempotent, acks=all, unlimited retries until ctx ends.
@@ -56,29 +71,36 @@ func NewProducer(bootstrap []string, opts ...kgo.Opt) (*kgo.Client, error) {
 func (l *Ledger) Produce(ctx context.Context, cl *kgo.Client, n int, onAck func(acked int)) error {
 	var wg sync.WaitGroup
 	for range n {
-		l.mu.Lock()
-		value := strconv.Itoa(l.next)
-		l.next++
-		l.mu.Unlock()
 		wg.Add(1)
-		cl.Produce(ctx, &kgo.Record{Topic: l.Topic, Value: []byte(value)}, func(r *kgo.Record, err error) {
+		l.Send(ctx, cl, 0, func(acked int, err error) {
 			defer wg.Done()
-			count := l.record(r, err)
 			if err == nil && onAck != nil {
-				onAck(count)
+				onAck(acked)
 			}
 		})
 	}
 	wg.Wait()
+	return l.Err()
+}
+
+// Send gives one numbered record to the client, which may block while its buffer is full. partition counts when
+// the client has a manual partitioner. done is told the running count of acknowledged records once this one is
+// acknowledged or failed.
+func (l *Ledger) Send(ctx context.Context, cl *kgo.Client, partition int32, done func(acked int, err error)) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.failed...)
+	value := strconv.Itoa(l.next)
+	l.next++
+	l.mu.Unlock()
+	cl.Produce(ctx, &kgo.Record{Topic: l.Topic, Partition: partition, Value: []byte(value)}, func(r *kgo.Record, err error) {
+		done(l.record(r, err), err)
+	})
 }
 
 func (l *Ledger) record(r *kgo.Record, err error) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
+		l.refuse++
 		if len(l.failed) < 5 {
 			l.failed = append(l.failed, fmt.Errorf("record %s: %w", r.Value, err))
 		}

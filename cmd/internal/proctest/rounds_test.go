@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +62,7 @@ func runRounds(t *testing.T, zookeeper string) {
 		}
 	}()
 	r.createTopic()
-	r.client, err = harness.NewProducer(r.cluster.Bootstrap(), kgo.ProducerBatchMaxBytes(2048))
+	r.client, err = harness.NewProducer(r.cluster.Bootstrap(), kgo.ProducerBatchMaxBytes(2048), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(t, err)
 	defer r.client.Close()
 	for n := range *rounds {
@@ -68,47 +71,141 @@ func runRounds(t *testing.T, zookeeper string) {
 	r.verify()
 }
 
-// round writes while one broker is killed and started again. Every third victim is the controller. Now and
-// then the next round begins before the victim is back in sync, so that two failures overlap.
+// The load of a round: windowMax records of each partition are unanswered at any time until the kill, so that it
+// always falls between a record's arrival and its acknowledgement; afterwards the load goes on at a slower pace,
+// because all of it is read back in the end.
+const (
+	partitions    = 4
+	windowMax     = 150
+	slowPerSecond = 500 // of each partition
+	afterKill     = 500 // records that must be acknowledged after the victims are back before a round ends
+)
+
+// round writes while one broker is killed and started again. Every third victim is the controller, every
+// seventh round kills two brokers at once, every tenth all three. Now and then the next round begins before the
+// victim is back in sync, so that two failures overlap.
 func (r *run) round(n int) {
-	victim := r.cluster.Broker(int32(1 + r.rng.IntN(3)))
-	if n%3 == 0 {
-		victim = r.controller()
+	victims := r.victims(n)
+	begin := time.Now()
+	load := r.startLoad()
+	at := load.ackedBefore + r.rng.IntN(*records)
+	r.await("the load of the round", func() bool { return r.ledger.Acked() >= at && r.ledger.InFlight() > windowMax })
+	inFlight := r.ledger.InFlight()
+	acked := r.ledger.Acked()
+	r.kill(victims)
+	load.slow.Store(true)
+	down := time.Duration(0)
+	if r.rng.IntN(2) == 0 { // sometimes the broker returns within its old session, sometimes after it
+		down = time.Duration(r.rng.IntN(5000)) * time.Millisecond
+		r.wait(down)
 	}
-	at := r.ledger.Acked() + r.rng.IntN(*records)
-	killed := make(chan error, 1)
-	trigger := make(chan struct{}, *records)
-	go func() {
-		<-trigger
-		killed <- victim.Kill()
-	}()
-	fired := false
-	start := time.Now()
-	done := make(chan error, 1)
-	go func() {
-		done <- r.ledger.Produce(r.ctx, r.client, *records, func(acked int) {
-			if acked >= at && !fired {
-				fired = true
-				trigger <- struct{}{}
-			}
-		})
-	}()
-	select {
-	case err := <-killed:
-		must(r.t, err)
-	case <-r.ctx.Done():
-		r.fail("no record was acknowledged any more", r.ctx.Err())
+	atKill := r.ledger.Acked()
+	for _, v := range victims {
+		must(r.t, v.Start(r.ctx))
 	}
-	if r.rng.IntN(2) == 0 { // sometimes the broker returns within its old session, sometimes long after it
-		r.wait(time.Duration(r.rng.IntN(5000)) * time.Millisecond)
-	}
-	must(r.t, victim.Start(r.ctx))
-	if err := <-done; err != nil {
+	back := r.ledger.Acked()
+	r.await("acknowledgements after the restart", func() bool { return r.ledger.Acked() >= back+afterKill })
+	load.end()
+	if err := r.ledger.Err(); err != nil {
 		r.fail("produce", err)
 	}
-	r.t.Logf("round %2d: killed broker %d, %d records acknowledged in all, %.1f s", n+1, victim.ID, r.ledger.Acked(), time.Since(start).Seconds())
+	r.t.Logf("round %2d: killed %s with %d records in flight, down %.1f s; acknowledged: %d before, %d while down, %d in all; %.1f s",
+		n+1, names(victims), inFlight, down.Seconds(), acked, atKill-acked, r.ledger.Acked(), time.Since(begin).Seconds())
 	if r.rng.IntN(3) > 0 {
 		r.waitFullISR()
+	}
+}
+
+// victims draws who is killed in the round. Two at once only from a cluster in full health: the one that is
+// left must have every acknowledged record.
+func (r *run) victims(n int) []*harness.Broker {
+	all := r.cluster.Brokers()
+	switch {
+	case n%10 == 9:
+		r.waitFullISR()
+		return all
+	case n%7 == 6:
+		r.waitFullISR()
+		left := r.rng.IntN(len(all))
+		return append(slices.Clone(all[:left]), all[left+1:]...)
+	case n%3 == 0:
+		return []*harness.Broker{r.controller()}
+	}
+	return []*harness.Broker{all[r.rng.IntN(len(all))]}
+}
+
+func (r *run) kill(victims []*harness.Broker) {
+	done := make(chan error, len(victims))
+	for _, v := range victims {
+		go func() { done <- v.Kill() }()
+	}
+	for range victims {
+		must(r.t, <-done)
+	}
+}
+
+// load is a producer per partition, each going on until end whatever happens to the others.
+type load struct {
+	ackedBefore int
+	slow        atomic.Bool // slowPerSecond instead of as fast as the windows allow
+	stop        chan struct{}
+	producers   sync.WaitGroup
+}
+
+func (r *run) startLoad() *load {
+	l := &load{ackedBefore: r.ledger.Acked(), stop: make(chan struct{})}
+	for p := range int32(partitions) {
+		l.producers.Go(func() { r.produce(l, p) })
+	}
+	return l
+}
+
+// produce keeps up to windowMax records of one partition unanswered, until the load ends.
+func (r *run) produce(l *load, partition int32) {
+	window := make(chan struct{}, windowMax)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if l.slow.Load() && n%(slowPerSecond/100) == 0 {
+			select {
+			case <-tick.C:
+			case <-l.stop:
+			}
+		}
+		select {
+		case window <- struct{}{}:
+			r.ledger.Send(r.ctx, r.client, partition, func(int, error) { <-window })
+		case <-l.stop:
+			for range windowMax { // every record that was sent has its answer
+				window <- struct{}{}
+			}
+			return
+		}
+	}
+}
+
+// end stops the load and returns when every record is acknowledged or has failed.
+func (l *load) end() {
+	close(l.stop)
+	l.producers.Wait()
+}
+
+func names(victims []*harness.Broker) string {
+	if len(victims) == 1 {
+		return fmt.Sprintf("broker %d", victims[0].ID)
+	}
+	return fmt.Sprintf("%d brokers", len(victims))
+}
+
+// await polls a condition and fails the test when it does not come true.
+func (r *run) await(what string, cond func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !cond() {
+		if time.Now().After(deadline) {
+			r.fail(what, fmt.Errorf("not within a minute; %d records acknowledged, %d in flight: %w", r.ledger.Acked(), r.ledger.InFlight(), r.ledger.Err()))
+		}
+		r.wait(time.Millisecond)
 	}
 }
 
@@ -141,7 +238,7 @@ func (r *run) createTopic() {
 	adm := r.admin()
 	defer adm.Close()
 	two := "2"
-	_, err := adm.CreateTopic(r.ctx, 4, 3, map[string]*string{"min.insync.replicas": &two}, topic)
+	_, err := adm.CreateTopic(r.ctx, partitions, 3, map[string]*string{"min.insync.replicas": &two}, topic)
 	must(r.t, err)
 }
 
@@ -164,7 +261,7 @@ func (r *run) waitFullISR() {
 	deadline := time.Now().Add(90 * time.Second)
 	for {
 		topics, err := adm.ListTopics(r.ctx, topic)
-		full := err == nil && len(topics[topic].Partitions) == 4
+		full := err == nil && len(topics[topic].Partitions) == partitions
 		for _, p := range topics[topic].Partitions {
 			full = full && len(p.ISR) == 3
 		}
