@@ -151,13 +151,19 @@ func (b *Broker) Run(ctx context.Context) (err error) {
 	return b.serve(ctx)
 }
 
-// release closes what Run opened and an orderly stop did not.
+// release closes what Run opened and an orderly stop did not. The ZooKeeper session ends before the logs are
+// closed: nothing is served any more, flushing thousands of logs takes seconds, and until the session is gone
+// nobody can take over what this broker leads, nor its office as controller.
 func (b *Broker) release() error {
 	if b.srv != nil {
 		b.srv.Close()
 	}
 	if b.metrics != nil {
 		b.metrics.close()
+	}
+	var zkErr error
+	if b.zk != nil {
+		zkErr = b.zk.Close()
 	}
 	var err error
 	if b.store != nil {
@@ -173,10 +179,8 @@ func (b *Broker) release() error {
 			}
 		}
 	}
-	if b.zk != nil {
-		if cerr := b.zk.Close(); cerr != nil && err == nil {
-			b.log.Warn("ZooKeeper session not closed", obs.Err(cerr))
-		}
+	if zkErr != nil && err == nil {
+		b.log.Warn("ZooKeeper session not closed", obs.Err(zkErr))
 	}
 	return err
 }
