@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"kctl/zkutil/zkop"
 	"kctl/zkutil/zkserver/jute"
@@ -71,7 +72,7 @@ func appendMulti(b []byte, r *request) []byte {
 		code := codeOf(res.Err)
 		if r.op == opMulti && r.resp.Err != nil {
 			switch {
-			case res.Err != zkop.ErrRolledBack: //nolint:errorlint // the tree's own value
+			case !errors.Is(res.Err, zkop.ErrRolledBack):
 				failed = true
 			case failed:
 				code = codeRuntimeInconsistency

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -10,7 +11,7 @@ import (
 func datasync(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
