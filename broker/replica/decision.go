@@ -202,7 +202,7 @@ func (p *Partition) resetFollowers(at time.Time, stay bool) {
 		f := follower{id: id, end: -1, start: -1, leaderEndAtFetch: -1, brokerEpoch: cluster.NoBrokerEpoch}
 		if i := slices.IndexFunc(old, func(o follower) bool { return o.id == id }); stay && i >= 0 {
 			f = old[i]
-			f.caughtUpAt = time.Time{}
+			f.caughtUpAt, f.heard = time.Time{}, false
 		}
 		if slices.Contains(p.isr, id) {
 			f.caughtUpAt = at

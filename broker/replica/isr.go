@@ -88,7 +88,7 @@ func (p *Partition) removeFromISR(gone []cluster.BrokerID, reason ISRReason, out
 }
 
 // expandISR adds every replica that has caught up (V3 G.7): its log end reaches the high watermark and the
-// start of this leader epoch (KAFKA-7128), its broker is registered, and it fetched lately.
+// start of this leader epoch (KAFKA-7128), its broker is registered, and it fetched lately and in this epoch.
 func (p *Partition) expandISR(at time.Time, out []Effect) []Effect {
 	if p.pending != nil {
 		return out
@@ -96,7 +96,7 @@ func (p *Partition) expandISR(at time.Time, out []Effect) []Effect {
 	var grown []cluster.BrokerID
 	for i := range p.followers {
 		f := &p.followers[i]
-		if f.end < p.log.hw || f.end < p.epochStart || !f.alive || at.Sub(f.lastFetchAt) > p.cfg.LagTimeMax {
+		if f.end < p.log.hw || f.end < p.epochStart || !f.alive || !f.heard || at.Sub(f.lastFetchAt) > p.cfg.LagTimeMax {
 			continue
 		}
 		if slices.Contains(p.isr, f.id) || !slices.Contains(p.replicas, f.id) {
@@ -155,10 +155,10 @@ func (p *Partition) stateRead(ev StateRead, out []Effect) []Effect {
 	case ev.Version > c.ifVersion && slices.Equal(ev.State.ISR, c.isr):
 		return p.commit(ev.At, c.isr, ev.Version, c.reason, out) // it was ours; only the reply was lost
 	case ev.Version > c.ifVersion && slices.Equal(ev.State.ISR, p.isr):
-		// Somebody wrote the same bytes: the version moved, the decision did not. Take the version up; the
-		// next fetch or tick begins the change anew.
+		// Somebody wrote the same bytes: the version moved, the decision did not. Take the version up and look
+		// anew at what is to be changed.
 		p.pending, p.zkVersion = nil, ev.Version
-		return out
+		return p.tick(ev.At, out)
 	}
 	return p.block(ev, out)
 }

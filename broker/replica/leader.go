@@ -18,6 +18,9 @@ type follower struct {
 	end, start  int64 // -1: has not fetched in this leader's time
 	brokerEpoch cluster.BrokerEpoch
 	alive       bool
+	// heard is true once it has fetched with this leader epoch. Before that it is not taken (back) into the ISR
+	// for what it did earlier: the controller may have taken it out because it is stopping.
+	heard       bool
 	lastFetchAt time.Time
 	// leaderEndAtFetch is our log end at lastFetchAt: a later fetch that reaches it proves that the follower
 	// had caught up with that moment.
@@ -64,6 +67,7 @@ func (p *Partition) followerFetched(ev FollowerFetched, out []Effect) []Effect {
 		f.caughtUpAt = later(f.caughtUpAt, f.lastFetchAt)
 	}
 	f.end, f.start, f.alive, f.brokerEpoch = min(ev.FetchOffset, p.log.end), ev.LogStart, ev.Alive, ev.ReplicaEpoch
+	f.heard = true
 	f.lastFetchAt, f.leaderEndAtFetch = later(f.lastFetchAt, ev.At), p.log.end
 	if lost && slices.Contains(p.isr, f.id) {
 		// What was committed is on every member's disk; this one lost it and must not be elected.
@@ -75,7 +79,7 @@ func (p *Partition) followerFetched(ev FollowerFetched, out []Effect) []Effect {
 
 func (p *Partition) followerSeen(ev FollowerSeen, out []Effect) []Effect {
 	f := p.follower(ev.Replica)
-	if p.role != Leader || f == nil || f.end < 0 {
+	if p.role != Leader || f == nil || f.end < 0 || !f.heard && !slices.Contains(p.isr, f.id) {
 		return out
 	}
 	if f.end == p.log.end {
@@ -128,7 +132,7 @@ func (p *Partition) advanceHighWatermark(at time.Time, out []Effect) []Effect {
 // joining reports whether f is caught up and only the write of the ISR is missing. The high watermark waits
 // for it, or it would run ahead of the follower and keep it out for ever.
 func (p *Partition) joining(f *follower, at time.Time) bool {
-	return f.alive && f.end >= 0 && p.caughtUp(f, at) && slices.Contains(p.replicas, f.id)
+	return f.alive && f.heard && p.caughtUp(f, at) && slices.Contains(p.replicas, f.id)
 }
 
 func (p *Partition) caughtUp(f *follower, at time.Time) bool {

@@ -281,8 +281,12 @@ func (p *partition) look(e *session.Entry, params *FetchParams, arrival bool, no
 	}
 	bound := v.Bound
 	if v.Diverging == nil && params.ReplicaID >= 0 && arrival {
+		alive := p.m.opts.IsAlive(params.ReplicaID)
 		p.step(replica.FollowerFetched{At: now, Replica: params.ReplicaID, FetchOffset: e.FetchOffset,
-			LogStart: e.LogStartOffset, Alive: p.m.opts.IsAlive(params.ReplicaID), ReplicaEpoch: params.ReplicaEpoch}, a)
+			LogStart: e.LogStartOffset, Alive: alive, ReplicaEpoch: params.ReplicaEpoch}, a)
+		if !alive { // it is a little ahead of its registration's news: look again soon, its fetch may be parked
+			p.m.isr.retryLater(p)
+		}
 		p.followerMoved()
 	}
 	r.HighWatermark, r.LogStartOffset = p.core.HighWatermark(), p.core.LogStart()

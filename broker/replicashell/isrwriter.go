@@ -22,7 +22,7 @@ const (
 	isrTimeout = 30 * time.Second
 	// notifyBatch keeps a notification well below ZooKeeper's limit of 1 MB for a node.
 	notifyBatch = 3000
-	// isrRetry is how soon a read-back that failed is tried again.
+	// isrRetry is how soon what failed is tried again.
 	isrRetry = time.Second
 )
 
@@ -42,7 +42,7 @@ type isrWriter struct {
 	tasks    []isrTask
 	changed  map[cluster.TopicPartition]struct{} // to be told to the controller
 	dirEvent bool                                // a log directory failed and ZooKeeper does not know yet
-	retry    map[*partition]struct{}             // read-backs that failed
+	retry    map[*partition]struct{}             // to be ticked soon, see retryLater
 }
 
 func newISRWriter(m *Manager) *isrWriter {
@@ -91,7 +91,7 @@ func (w *isrWriter) run(ctx context.Context) {
 			w.publish(ctx)
 		case <-retry:
 			retry = nil
-			w.retryReads()
+			w.tickRetries()
 		}
 		for w.drain(ctx) {
 		}
@@ -107,8 +107,16 @@ func (w *isrWriter) run(ctx context.Context) {
 	}
 }
 
-// retryReads ticks the partitions whose read-back failed: their cores ask again.
-func (w *isrWriter) retryReads() {
+// retryLater has the partition look at its ISR again in a second, well before the next regular tick: a read-back
+// failed, or a follower that wants to join is not known to be registered yet.
+func (w *isrWriter) retryLater(p *partition) {
+	w.mu.Lock()
+	w.retry[p] = struct{}{}
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *isrWriter) tickRetries() {
 	w.mu.Lock()
 	parts := w.retry
 	w.retry = map[*partition]struct{}{}
@@ -199,10 +207,7 @@ func (w *isrWriter) answerRead(p *partition, r zkop.Response, state znode.State,
 		ev.Gone = true
 	case r.Err != nil:
 		ev.OK = false
-		w.mu.Lock()
-		w.retry[p] = struct{}{}
-		w.mu.Unlock()
-		w.signal()
+		w.retryLater(p)
 	case err != nil:
 		ev.Gone = true
 		w.m.log.LogAttrs(context.Background(), slog.LevelError, "state znode cannot be read",

@@ -92,6 +92,51 @@ func TestISRShrinksAndGrows(t *testing.T) {
 	l.sameLogs(topicT, 1, 2, 3)
 }
 
+// TestJoinsOnceRegistered: the follower's fetch arrives before the news of its registration, and is parked.
+func TestJoinsOnceRegistered(t *testing.T) {
+	var registered atomic.Bool
+	l := newLab(t, 2, func(o *Options) {
+		o.ReplicaLagTimeMax = time.Hour
+		o.IsAlive = func(cluster.BrokerID) bool { return registered.Load() }
+	})
+	l.decide(topicT, 1, ids(1), ids(1, 2))
+	eventually(t, "the follower is parked", func() bool {
+		p := l.brokers[1].m.partition(topicT)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.waiters) == 1
+	})
+	if s, _ := l.zk.state(t, topicT); len(s.ISR) != 1 {
+		t.Fatalf("a broker that is not registered joined: %v", s.ISR)
+	}
+	registered.Store(true)
+	eventually(t, "the follower joins", func() bool { s, _ := l.zk.state(t, topicT); return len(s.ISR) == 2 })
+}
+
+// TestReconnectingFollowerKeepsOneSession: a connection that breaks must not leave a session each time.
+func TestReconnectingFollowerKeepsOneSession(t *testing.T) {
+	l := newLab(t, 2, func(o *Options) { o.FetchStreams = 1; o.FetchBackoff = 5 * time.Millisecond })
+	l.decide(topicT, 1, ids(1, 2), ids(1, 2))
+	m := l.brokers[1].m
+	contact := func() (at int64) {
+		m.sessions.Replicas(func(s *session.Session) { at = max(at, s.LastContact.Load()) })
+		return at
+	}
+	for range 10 {
+		l.setCut(1, true)
+		l.setCut(1, false)
+		for range 2 { // the second request is within the session that the first one began
+			since := m.opts.Now().UnixNano()
+			eventually(t, "the follower is back", func() bool { return contact() > since })
+		}
+	}
+	if n := m.sessions.Len(); n != 1 {
+		t.Fatalf("%d sessions are held", n)
+	}
+	l.stopAt(2, topicT)
+	eventually(t, "the session is closed when nothing is left to fetch", func() bool { return m.sessions.Len() == 0 })
+}
+
 // TestIdleISRStays is the first write after an idle hour: parked fetches count as contact.
 func TestIdleISRStays(t *testing.T) {
 	var ahead atomic.Int64

@@ -46,7 +46,7 @@ type stream struct {
 
 	// Owned by the goroutine.
 	conn      *peer.Conn
-	sessionID int32
+	sessionID int32 // also of one that is over: the next full request names it, so that the leader drops it
 	epoch     int32 // of the next request; 0 begins a session
 	byID      bool
 	sent      map[partitionID]sentFetch
@@ -148,6 +148,7 @@ func (s *stream) run(ctx context.Context) {
 		wait, idle := s.prepare()
 		if idle {
 			if s.ss.retire(s) {
+				s.closeSession(ctx)
 				return
 			}
 			continue
@@ -238,8 +239,19 @@ func (s *stream) disconnect() {
 	s.resetSession()
 }
 
+// closeSession spares the leader a session that nobody uses any more. It is a courtesy: errors do not matter.
+func (s *stream) closeSession(ctx context.Context) {
+	if s.conn == nil || s.sessionID == 0 {
+		return
+	}
+	req := kmsg.NewPtrFetchRequest()
+	req.Version = fetchVersionByName
+	req.ReplicaID, req.SessionID, req.SessionEpoch = int32(s.m.opts.BrokerID), s.sessionID, -1
+	_, _ = s.conn.DoReuse(ctx, req)
+}
+
 func (s *stream) resetSession() {
-	s.sessionID, s.epoch = 0, 0
+	s.epoch = 0
 	clear(s.sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,6 +271,8 @@ func (s *stream) connect(ctx context.Context) error {
 		return fmt.Errorf("address of broker %d is not known", s.key.leader)
 	}
 	client := fmt.Sprintf("broker-%d-fetcher-%d", s.m.opts.BrokerID, s.key.slot)
+	ctx, cancel := context.WithTimeout(ctx, s.m.opts.RequestTimeout)
+	defer cancel()
 	conn, err := peer.Dial(ctx, s.m.opts.Dial, addr, client, s.m.opts.RequestTimeout)
 	if err != nil {
 		return err
@@ -338,7 +352,7 @@ func (s *stream) chooseVersion() {
 	if s.epoch == 0 {
 		s.byID = byID
 	} else if s.byID && !byID {
-		s.byID, s.sessionID, s.epoch = false, 0, 0
+		s.byID, s.epoch = false, 0
 		clear(s.sent)
 		clear(s.forgotten)
 		for _, f := range s.parts {

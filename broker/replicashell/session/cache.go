@@ -132,13 +132,13 @@ func (c *Cache) incremental(r Request) Begun {
 func (c *Cache) create(r Request) (*Session, []*Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var evicted []*Entry
+	evicted := c.sweep(r.At)
 	if len(c.byID) >= c.slots {
 		victim := c.victim(r)
 		if victim == nil {
-			return nil, nil
+			return nil, evicted
 		}
-		evicted = c.drop(victim)
+		evicted = append(evicted, c.drop(victim)...)
 	}
 	id := int32(0)
 	for id == 0 || c.byID[id] != nil {
@@ -147,6 +147,23 @@ func (c *Cache) create(r Request) (*Session, []*Entry) {
 	s := newSession(id, r.Replica, len(r.Parts))
 	c.byID[id] = c.order.PushBack(&slot{s: s, used: r.At})
 	return s, evicted
+}
+
+// sweep drops followers' sessions that have not been used for EvictAfter: they can hold thousands of partitions
+// each, and a follower that lost its connection begins another.
+func (c *Cache) sweep(now time.Time) (dropped []*Entry) {
+	for el := c.order.Front(); el != nil; {
+		next := el.Next()
+		sl := el.Value.(*slot)
+		if now.Sub(sl.used) <= EvictAfter {
+			break // the rest was used later still
+		}
+		if sl.s.Replica >= 0 {
+			dropped = append(dropped, c.drop(el)...)
+		}
+		el = next
+	}
+	return dropped
 }
 
 // victim returns the session that may make room for r.

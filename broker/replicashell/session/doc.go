@@ -14,7 +14,8 @@
 // is incremental and must carry the epoch after the last. Errors: 70 FETCH_SESSION_ID_NOT_FOUND, 71
 // INVALID_FETCH_SESSION_EPOCH, 106 FETCH_SESSION_TOPIC_ID_ERROR (topic ids in one request, names in another).
 // When all slots are taken, the session unused for the longest time is evicted if it has been idle for
-// EvictAfter, or if the newcomer is a follower and it is not; otherwise the newcomer gets no session.
+// EvictAfter, or if the newcomer is a follower and it is not; otherwise the newcomer gets no session. Followers'
+// sessions that were not used for EvictAfter go in any case.
 //
 // # Concurrency
 //

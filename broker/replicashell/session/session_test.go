@@ -115,6 +115,21 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+func TestAbandonedFollowerSessionsGo(t *testing.T) {
+	c := NewCache(100)
+	for i := range 20 { // a follower whose connection keeps breaking
+		full(c, 2, t0.Add(time.Duration(i)*time.Minute), part("t", 0, 0), part("t", 1, 0))
+	}
+	if c.Len() > 3 {
+		t.Fatalf("%d sessions of one follower are kept", c.Len())
+	}
+	client := full(c, -1, t0, part("t", 0, 0))
+	b := full(c, 2, t0.Add(time.Hour), part("t", 0, 0))
+	if len(b.Dropped) == 0 || c.Len() != 2 || client.Session.closed {
+		t.Fatalf("%d sessions, dropped %d entries", c.Len(), len(b.Dropped))
+	}
+}
+
 func TestMarkAndWake(t *testing.T) {
 	s := full(NewCache(1), 2, t0, part("t", 0, 0), part("t", 1, 0)).Session
 	a, b := s.Pop(), s.Pop()
