@@ -138,15 +138,24 @@ func (o devOptions) brokerConfigs(zookeeper string, log *slog.Logger) ([]*config
 	return out, nil
 }
 
+// devBroker is one broker of dev and its life.
+type devBroker struct {
+	*broker.Broker
+	stop context.CancelFunc
+	done chan struct{} // closed when Run has returned
+}
+
 // runAll runs the brokers until ctx ends or one of them fails.
 func (a *app) runAll(ctx context.Context, configs []*config.Broker, log *slog.Logger, zk *zkserver.Server) error {
 	g, gctx := errgroup.WithContext(ctx)
-	brokers := make([]*broker.Broker, len(configs))
+	brokers := make([]*devBroker, len(configs))
 	for i, c := range configs {
-		b := broker.New(c, broker.Options{Logger: log})
+		life, stop := context.WithCancel(context.WithoutCancel(ctx))
+		b := &devBroker{Broker: broker.New(c, broker.Options{Logger: log}), stop: stop, done: make(chan struct{})}
 		brokers[i] = b
 		g.Go(func() error {
-			if err := b.Run(gctx); err != nil {
+			defer close(b.done)
+			if err := b.Run(life); err != nil {
 				return fmt.Errorf("broker %d: %w", b.ID(), err)
 			}
 			return nil
@@ -155,14 +164,18 @@ func (a *app) runAll(ctx context.Context, configs []*config.Broker, log *slog.Lo
 	g.Go(func() error {
 		select {
 		case <-gctx.Done():
+			stopInOrder(brokers)
 			return nil
 		case <-zk.Done():
+			for _, b := range brokers {
+				b.stop()
+			}
 			return fmt.Errorf("embedded ZooKeeper stopped: %w", zk.Err())
 		}
 	})
 	g.Go(func() error {
 		for _, b := range brokers {
-			if err := broker.AwaitMembers(gctx, b, len(brokers)); err != nil {
+			if err := broker.AwaitMembers(gctx, b.Broker, len(brokers)); err != nil {
 				return nil // the brokers tell why
 			}
 		}
@@ -170,4 +183,22 @@ func (a *app) runAll(ctx context.Context, configs []*config.Broker, log *slog.Lo
 		return nil
 	})
 	return g.Wait()
+}
+
+// stopInOrder stops one broker after the other, the controller last, so that each of the others has somebody
+// who takes its leaders over and somebody who arranges that.
+func stopInOrder(brokers []*devBroker) {
+	var last *devBroker
+	for _, b := range brokers {
+		if b.IsController() {
+			last = b
+			continue
+		}
+		b.stop()
+		<-b.done
+	}
+	if last != nil {
+		last.stop()
+		<-last.done
+	}
 }

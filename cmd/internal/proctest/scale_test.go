@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ const (
 	idleCPUMax  = 0.05 // of one core
 	idleFor     = 30 * time.Second
 	kctlListMax = time.Second
+	stopMax     = 20 * time.Second
 )
 
 // TestScaleThousandTopics: 1,000 topics of 10 partitions, RF 3, on three brokers in one `kbroker dev`: start,
@@ -36,7 +38,13 @@ const (
 func TestScaleThousandTopics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	d := &dev{t: t, kbroker: binary(t, "kbroker"), dir: t.TempDir()}
+	dir := t.TempDir()
+	d := &dev{t: t, kbroker: binary(t, "kbroker"), dir: dir, log: filepath.Join(dir, "dev.log")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.showLog()
+		}
+	})
 	d.ports()
 	d.start(ctx)
 	d.createTopics(ctx)
@@ -61,6 +69,7 @@ type dev struct {
 	t         *testing.T
 	kbroker   string
 	dir       string
+	log       string // file of the process' stderr
 	port, zk  int
 	cmd       *exec.Cmd
 	bootstrap string
@@ -80,7 +89,10 @@ func (d *dev) ports() {
 func (d *dev) start(ctx context.Context) time.Duration {
 	d.cmd = exec.CommandContext(ctx, d.kbroker, "dev", "--data-dir", d.dir, "--port", strconv.Itoa(d.port),
 		"--zookeeper-port", strconv.Itoa(d.zk), "--metrics-port", "0")
-	d.cmd.Stderr = os.Stderr
+	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	must(d.t, err)
+	defer log.Close()
+	d.cmd.Stderr = log
 	out, err := d.cmd.StdoutPipe()
 	must(d.t, err)
 	begin := time.Now()
@@ -98,7 +110,18 @@ func (d *dev) stop() {
 	if err := d.cmd.Wait(); err != nil {
 		d.t.Fatalf("kbroker dev ended with %v", err)
 	}
-	d.t.Logf("ordered stop: %.2f s", time.Since(begin).Seconds())
+	took := time.Since(begin)
+	d.t.Logf("ordered stop: %.2f s", took.Seconds())
+	if took > stopMax {
+		d.t.Errorf("an ordered stop took %s, want at most %s", took, stopMax)
+	}
+}
+
+// showLog logs the end of what the process wrote.
+func (d *dev) showLog() {
+	data, err := os.ReadFile(d.log)
+	must(d.t, err)
+	d.t.Logf("end of the log:\n%s", data[max(0, len(data)-8000):])
 }
 
 func (d *dev) createTopics(ctx context.Context) {
