@@ -25,10 +25,6 @@ func (s *Service) offsetDelete(ctx context.Context, c *call) kmsg.Response {
 	return s.Offsets.OffsetDelete(ctx, c.body.(*kmsg.OffsetDeleteRequest))
 }
 
-func (s *Service) findCoordinator(ctx context.Context, c *call) kmsg.Response {
-	return s.Members.FindCoordinator(ctx, c.client(), c.body.(*kmsg.FindCoordinatorRequest))
-}
-
 func (s *Service) joinGroup(ctx context.Context, c *call) kmsg.Response {
 	return s.Members.JoinGroup(ctx, c.client(), c.body.(*kmsg.JoinGroupRequest))
 }

@@ -32,6 +32,7 @@ func definitions() []definition {
 		offsetCommitAPI, offsetFetchAPI, findCoordinatorAPI, joinGroupAPI, heartbeatAPI, leaveGroupAPI, syncGroupAPI,
 		describeGroupsAPI, listGroupsAPI, apiVersionsAPI, createTopicsAPI, deleteTopicsAPI, deleteRecordsAPI,
 		initProducerIDAPI, offsetForLeaderEpochAPI, describeConfigsAPI, alterConfigsAPI, describeLogDirsAPI,
+		describeACLsAPI, createACLsAPI, deleteACLsAPI,
 		createPartitionsAPI, deleteGroupsAPI, electLeadersAPI, incrementalAlterConfigsAPI, offsetDeleteAPI,
 		alterPartitionAPI, describeClusterAPI,
 	}
