@@ -13,7 +13,7 @@ import (
 type ids = []cluster.BrokerID
 
 func snapshot(parts ...model.Partition) *model.Snapshot {
-	s := &model.Snapshot{Controller: model.Controller{ID: 1, Epoch: 3}}
+	s := &model.Snapshot{ZooKeeper: true, Controller: model.Controller{ID: 1, Epoch: 3}}
 	for _, id := range (ids{1, 2, 3}) {
 		s.Brokers = append(s.Brokers, model.Broker{ID: id, Live: true, Asked: true, Sees: 1})
 	}
@@ -83,6 +83,11 @@ func TestHealth(t *testing.T) {
 			s.Brokers[1].Sees, s.Brokers[2].Sees = 3, -1
 			return check.Input{Snapshot: s}
 		}, []string{"controller-mismatch/warning/broker 1"}},
+		{"without ZooKeeper any broker may be named", func() check.Input {
+			s := snapshot(healthy())
+			s.ZooKeeper, s.Brokers[1].Sees = false, 3
+			return check.Input{Snapshot: s}
+		}, nil},
 		{"stuck and pending transitions", func() check.Input {
 			return check.Input{Snapshot: snapshot(healthy()), Transitions: []model.Transition{
 				{Topic: "t", State: model.TransitionPending}, {Topic: "u", State: model.TransitionStuck}, {Topic: "v", State: model.TransitionDone},

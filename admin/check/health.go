@@ -119,6 +119,9 @@ func controllerFindings(in Input) []model.Finding {
 			Fix:      fmt.Sprintf("start broker %d, or wait for its ZooKeeper session to expire", c.ID),
 		}}
 	}
+	if !in.Snapshot.ZooKeeper {
+		return nil // in KRaft mode each answer names any live broker
+	}
 	var odd []string
 	for i := range in.Snapshot.Brokers {
 		if b := &in.Snapshot.Brokers[i]; b.Asked && b.Err == "" && b.Sees != c.ID {
