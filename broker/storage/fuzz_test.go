@@ -180,6 +180,7 @@ func FuzzLog(f *testing.F) {
 		fs := copyGolden(t)
 		must(t, fs.Remove("/data/"+fileClean))
 		must(t, writePlain(fs, segmentPath("/data/golden-0", 69, extLog), data))
+		must(t, fs.SyncAll("/"))
 		m, err := OpenManager(fs, []string{"/data"}, goldenOptions(&clock{ms: 1}, nil))
 		must(t, err)
 		l, _ := m.Log(goldenTP)

@@ -113,8 +113,10 @@ func (s *segment) cut(h io.ReaderAt, from, end int64, maxBytes int, minOne bool)
 		return int(end - from), nil
 	}
 	limit := from + int64(max(maxBytes, 0))
-	if pos, ok, err := s.offsets.lastPositionUpTo(int32(min(limit, 1<<31-1))); err == nil && ok && int64(pos) > from && int64(pos) <= end {
-		return int(int64(pos) - from), nil
+	if pos, ok, err := s.offsets.lastPositionUpTo(int32(min(limit, 1<<31-1))); err == nil && ok && int64(pos) > from && int64(pos) < end {
+		if _, err := peekBatch(h, int64(pos), end); err == nil { // else the index lies
+			return int(int64(pos) - from), nil
+		}
 	}
 	sc := newScanner(h, from, end)
 	defer sc.close()

@@ -269,7 +269,7 @@ func (s *segment) walkTo(h io.ReaderAt, from, offset, limit int64) (int64, error
 
 // peekBatch reads one header.
 func peekBatch(h io.ReaderAt, pos, limit int64) (record.Batch, error) {
-	if pos+record.HeaderSize > limit {
+	if pos < 0 || pos+record.HeaderSize > limit {
 		return nil, record.ErrIncomplete
 	}
 	b := make(record.Batch, record.HeaderSize)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -149,6 +150,14 @@ func (s *segment) truncateIndexes(pos, end int64) error {
 	if err := s.times.truncate(n); err != nil {
 		return err
 	}
+	// Only the last entries of an index from disk were ever checked; now others are the last.
+	if err := errors.Join(s.offsets.checkOffsetIndex(pos), s.times.checkTimeIndex()); err != nil {
+		if !errors.Is(err, ErrMalformed) {
+			return err
+		}
+		s.log.m.log.Warn("index is rebuilt", obs.KeyTopicPartition, s.log.tp.String(), obs.KeyPath, s.offsets.file.path(), obs.Err(err))
+		return s.rebuildIndexes()
+	}
 	return s.rereadLargest(pos)
 }
 
@@ -176,6 +185,9 @@ func (s *segment) rereadLargest(size int64) error {
 		return err
 	}
 	defer h.release()
+	if _, err := peekBatch(h, from, size); err != nil {
+		from = 0
+	}
 	sc := newScanner(h, from, size)
 	defer sc.close()
 	for sc.next() {
