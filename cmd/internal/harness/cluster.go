@@ -60,10 +60,8 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	}
 	if c.zkAddr == "" {
 		c.zkAddr = fmt.Sprintf("127.0.0.1:%d", ports[opts.Brokers])
-		c.zk, err = startProcess(ctx, filepath.Join(opts.Dir, "zookeeper.log"), opts.Ready, opts.Kbroker,
-			"zookeeper", "--data-dir", filepath.Join(opts.Dir, "zookeeper"), "--listen", c.zkAddr)
-		if err != nil {
-			return nil, fmt.Errorf("start zookeeper: %w", err)
+		if err := c.StartZooKeeper(ctx); err != nil {
+			return nil, err
 		}
 	}
 	for i := range opts.Brokers {
@@ -74,6 +72,23 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 		c.brokers = append(c.brokers, b)
 	}
 	return c, c.startAll(ctx)
+}
+
+// StartZooKeeper starts the embedded server, for the first time or after KillZooKeeper.
+func (c *Cluster) StartZooKeeper(ctx context.Context) (err error) {
+	c.zk, err = startProcess(ctx, filepath.Join(c.opts.Dir, "zookeeper.log"), c.opts.Ready, c.opts.Kbroker,
+		"zookeeper", "--data-dir", filepath.Join(c.opts.Dir, "zookeeper"), "--listen", c.zkAddr, "--tick-time", "500ms")
+	if err != nil {
+		return fmt.Errorf("start zookeeper: %w", err)
+	}
+	return nil
+}
+
+// KillZooKeeper ends the embedded server with SIGKILL.
+func (c *Cluster) KillZooKeeper() error {
+	zk := c.zk
+	c.zk = nil
+	return zk.kill()
 }
 
 func (c *Cluster) newBroker(id int32, port int) (*Broker, error) {
@@ -201,6 +216,19 @@ func (b *Broker) Stop() error {
 	}
 	return nil
 }
+
+// Signal sends a signal, such as SIGSTOP, to the broker.
+func (b *Broker) Signal(sig os.Signal) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.proc == nil {
+		return fmt.Errorf("broker %d does not run", b.ID)
+	}
+	return b.proc.cmd.Process.Signal(sig)
+}
+
+// PropsFile returns the broker's server.properties.
+func (b *Broker) PropsFile() string { return b.props }
 
 // PID returns the process id, 0 when it does not run.
 func (b *Broker) PID() int {
