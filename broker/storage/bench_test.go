@@ -154,12 +154,12 @@ func BenchmarkOpen(b *testing.B) {
 						mustAppend(b, l, batch(b, 10, 1), 1)
 					}
 				}
-				b.ReportMetric((cpuTime()-start).Seconds(), "cpu-s/create-10k")
+				b.ReportMetric((cpuTime() - start).Seconds(), "cpu-s/create-10k")
 				for b.Loop() {
 					b.StopTimer()
 					start = cpuTime()
 					must(b, m.Close())
-					b.ReportMetric((cpuTime()-start).Seconds(), "cpu-s/close-10k")
+					b.ReportMetric((cpuTime() - start).Seconds(), "cpu-s/close-10k")
 					if !clean {
 						must(b, os.Remove(filepath.Join(dir, fileClean)))
 						must(b, os.Remove(filepath.Join(dir, fileRecovery)))
@@ -167,7 +167,7 @@ func BenchmarkOpen(b *testing.B) {
 					b.StartTimer()
 					start = cpuTime()
 					m = benchManager(b, dir)
-					b.ReportMetric((cpuTime()-start).Seconds(), "cpu-s/open-10k")
+					b.ReportMetric((cpuTime() - start).Seconds(), "cpu-s/open-10k")
 					if len(m.Logs()) != logs {
 						b.Fatal(len(m.Logs()))
 					}
