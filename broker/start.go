@@ -83,17 +83,9 @@ func (b *Broker) connect(ctx context.Context) error {
 	if timeout == 0 {
 		timeout = v.Millis("zookeeper.session.timeout.ms")
 	}
-	dial, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	zk, err := zkutil.Connect(dial, zkutil.Config{
-		Connect:        b.static.ZooKeeperConnect,
-		CreateChroot:   true,
-		SessionTimeout: v.Millis("zookeeper.session.timeout.ms"),
-		Dialer:         b.opts.ZooKeeperDialer,
-		Logger:         b.log,
-	})
+	zk, err := b.dialZooKeeper(ctx, timeout)
 	if err != nil {
-		return fmt.Errorf("%w at %s within %v: %w", ErrUnreachable, b.static.ZooKeeperConnect, timeout, err)
+		return fmt.Errorf("zookeeper.connect=%s: %w within %v: %w", b.static.ZooKeeperConnect, ErrUnreachable, timeout, err)
 	}
 	b.zk = zk
 	ops := zkutil.Any(zk)
@@ -104,6 +96,42 @@ func (b *Broker) connect(ctx context.Context) error {
 		return err
 	}
 	return b.learnID(ctx, ops)
+}
+
+// dialRetry is the pause between two attempts to reach ZooKeeper at the start.
+const dialRetry = 250 * time.Millisecond
+
+// dialZooKeeper opens the session. Until the timeout it tries again while nobody answers: broker and ensemble
+// are often started together. What answers but is no ZooKeeper will not become one.
+func (b *Broker) dialZooKeeper(ctx context.Context, timeout time.Duration) (zkutil.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		zk, err := zkutil.Connect(ctx, zkutil.Config{
+			Connect:        b.static.ZooKeeperConnect,
+			CreateChroot:   true,
+			SessionTimeout: b.static.Values().Millis("zookeeper.session.timeout.ms"),
+			Dialer:         b.opts.ZooKeeperDialer,
+			Logger:         b.log,
+		})
+		switch {
+		case err == nil:
+			return zk, nil
+		case !errors.Is(err, zkutil.ErrUnreachable) || errors.Is(err, zkutil.ErrNotZooKeeper):
+			return nil, err
+		case last == nil:
+			b.log.Warn("ZooKeeper does not answer yet", obs.Err(err))
+			last = err
+		case ctx.Err() == nil: // the last one may only say that time was up
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, last
+		case <-time.After(dialRetry):
+		}
+	}
 }
 
 // clusterID reads /cluster/id, or is the first to write it.
