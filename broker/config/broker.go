@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kctl/zkutil"
 	"kctl/zkutil/cluster"
 )
 
@@ -84,6 +85,9 @@ func (b *Broker) derive() error {
 	b.ZooKeeperConnect = v.String("zookeeper.connect")
 	if b.ZooKeeperConnect == "" {
 		return fmt.Errorf("missing required configuration zookeeper.connect, which has no default")
+	}
+	if _, err := zkutil.ParseConnectString(b.ZooKeeperConnect); err != nil {
+		return fmt.Errorf("invalid value %q for configuration zookeeper.connect: %w", b.ZooKeeperConnect, err)
 	}
 	b.LogDirs = v.List("log.dirs")
 	if len(b.LogDirs) == 0 {
