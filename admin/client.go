@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 
 	"kctl/zkutil"
+	"kctl/zkutil/cluster"
 )
 
 // Config says how to reach a cluster. At least one of Bootstrap and ZooKeeper must be set.
@@ -38,9 +39,10 @@ const DefaultTimeout = 10 * time.Second
 type Client struct {
 	cfg Config
 
-	mu    sync.Mutex // guards the connections below; held while they are made
-	kafka *kgo.Client
-	seeds []string // the addresses kafka starts from
+	mu    sync.Mutex                  // guards what is below; held while the ZooKeeper connection is made
+	conns map[string]*kgo.Client      // by address
+	seeds []string                    // addresses to start from, the one that answered last first
+	addrs map[cluster.BrokerID]string // where brokers are
 	zk    zkutil.Client
 	zkErr error           // why ZooKeeper could not be reached; kept, so that it is tried once
 	id    string          // cluster id, once an answer carried it
@@ -67,7 +69,7 @@ func Open(_ context.Context, cfg Config) (*Client, error) {
 	if cfg.ConnectZooKeeper == nil {
 		cfg.ConnectZooKeeper = connectZooKeeper
 	}
-	return &Client{cfg: cfg}, nil
+	return &Client{cfg: cfg, conns: map[string]*kgo.Client{}, addrs: map[cluster.BrokerID]string{}}, nil
 }
 
 // HasZooKeeper reports whether a ZooKeeper address is configured.
@@ -87,9 +89,9 @@ func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kafka != nil {
-		c.kafka.Close()
-		c.kafka = nil
+	for addr, cl := range c.conns {
+		cl.Close()
+		delete(c.conns, addr)
 	}
 	if c.zk != nil {
 		err := c.zk.Close()
@@ -102,28 +104,6 @@ func (c *Client) Close() error {
 // brokerTimeout bounds one request to one broker, so that a silent broker leaves time for an answer that
 // names it.
 func (c *Client) brokerTimeout() time.Duration { return max(c.cfg.Timeout/2, 200*time.Millisecond) }
-
-// client returns the connection to the brokers, made on first use.
-func (c *Client) client(ctx context.Context) (*kgo.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kafka != nil {
-		return c.kafka, nil
-	}
-	seeds := c.cfg.Bootstrap
-	if len(seeds) == 0 {
-		var err error
-		if seeds, err = c.seedsFromZooKeeper(ctx); err != nil {
-			return nil, err
-		}
-	}
-	cl, err := kgo.NewClient(c.options(seeds)...)
-	if err != nil {
-		return nil, &Error{Kind: BadInput, Msg: "client configuration", Err: err}
-	}
-	c.kafka, c.seeds = cl, seeds
-	return cl, nil
-}
 
 // options are those of every connection of ours; producers and consumers add to them.
 func (c *Client) options(seeds []string) []kgo.Opt {

@@ -35,9 +35,10 @@ func (c *Client) diagnose(ctx context.Context, errs []error) error {
 			return wrap(ctx.Err(), "ask the cluster")
 		}
 	}
-	c.mu.Lock()
-	seeds := c.seeds
-	c.mu.Unlock()
+	seeds, err := c.seedAddrs(ctx)
+	if err != nil {
+		return err
+	}
 	causes := make([]cause, len(seeds))
 	var wg sync.WaitGroup
 	for i, addr := range seeds {

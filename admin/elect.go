@@ -61,7 +61,9 @@ func (c *Client) ElectPreferred(ctx context.Context, moves []plan.Election, wait
 	}
 	actx, cancel := c.within(ctx)
 	defer cancel()
-	resp, err := c.askController(actx, req)
+	resp, err := c.askController(actx, req, func(r kmsg.Response) bool {
+		return r.(*kmsg.ElectLeadersResponse).ErrorCode == kerr.NotController.Code
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -25,12 +27,11 @@ const hedgeAfter = 700 * time.Millisecond
 // askAny sends req to the bootstrap servers: the first at once, each next one when the one before failed
 // or has been silent for a while. The first good answer wins.
 func (c *Client) askAny(ctx context.Context, req func() kmsg.Request) (kmsg.Response, error) {
-	cl, err := c.client(ctx)
+	seeds, err := c.seedAddrs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	seeds := cl.SeedBrokers()
 	type answer struct {
 		resp kmsg.Response
 		err  error
@@ -41,12 +42,13 @@ func (c *Client) askAny(ctx context.Context, req func() kmsg.Request) (kmsg.Resp
 	defer cancel()
 	next := 0
 	ask := func() {
-		b := seeds[next]
+		addr := seeds[next]
 		next++
 		wg.Go(func() {
-			actx, done := context.WithTimeout(ctx, c.brokerTimeout())
-			defer done()
-			resp, err := b.Request(actx, req())
+			resp, err := c.askAddr(ctx, addr, req())
+			if err == nil {
+				c.answered(addr)
+			}
 			answers <- answer{resp, err}
 		})
 	}
@@ -81,6 +83,8 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*kmsg.MetadataR
 		return nil, err
 	}
 	m := resp.(*kmsg.MetadataResponse)
+	brokers, _, _, _ := fromMetadata(&kmsg.MetadataResponse{Brokers: m.Brokers})
+	c.learn(brokers)
 	if m.ClusterID != nil {
 		c.mu.Lock()
 		c.id = *m.ClusterID
@@ -104,50 +108,64 @@ func metadataRequest(topics []string) *kmsg.MetadataRequest {
 	return req
 }
 
-// askBroker sends req to one broker, within the broker timeout.
-func (c *Client) askBroker(ctx context.Context, id cluster.BrokerID, req kmsg.Request) (kmsg.Response, error) {
-	cl, err := c.client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
-	defer cancel()
-	return cl.Broker(int(id)).Request(ctx, req)
-}
-
-// askController sends req to the controller and follows it when it moves.
-func (c *Client) askController(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	cl, err := c.client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if c.ClusterID() == "" {
-		// Nobody has answered yet: whether anybody does is found out first, without the library's retries.
-		if _, err := c.metadata(ctx, []string{}); err != nil {
+// askController sends req to the controller. notController tells from the answer that the broker asked is not
+// the controller any more, or not yet: nothing was done then, and the next controller is asked.
+func (c *Client) askController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
+	var last error
+	for {
+		m, err := c.metadata(ctx, []string{})
+		if err != nil {
 			return nil, err
 		}
+		if id := cluster.BrokerID(m.ControllerID); id >= 0 {
+			resp, err := c.askWithin(ctx, id, req)
+			if err == nil && !notController(resp) {
+				return resp, nil
+			}
+			if err != nil && !neverSent(err) {
+				return nil, controllerErr(id, err)
+			}
+			if last = err; err == nil {
+				last = &Error{Kind: Failed, Msg: brokerName(id) + " is not the controller"}
+			}
+		} else {
+			last = &Error{Kind: Unreachable, Msg: "no broker is the controller"}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, wrap(last, "find the controller")
+		case <-time.After(pollEvery):
+		}
 	}
-	resp, err := cl.Request(ctx, req) // finds the controller, and again when it moved
-	if err != nil {
-		return nil, c.controllerErr(ctx, err)
-	}
-	return resp, nil
 }
 
-func (c *Client) controllerErr(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) {
-		return wrap(err, "ask the controller")
+// askWithin sends a request that may take all the time there is, unlike a question.
+func (c *Client) askWithin(ctx context.Context, id cluster.BrokerID, req kmsg.Request) (kmsg.Response, error) {
+	addr, err := c.addrOf(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	// Whether anybody is there at all is the better message; our own time may be over.
-	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnoseTime)
-	defer cancel()
-	if _, e := c.metadata(dctx, []string{}); e != nil {
-		return e
+	cl, err := c.conn(addr)
+	if err != nil {
+		return nil, err
 	}
+	return cl.SeedBrokers()[0].Request(ctx, req)
+}
+
+// neverSent reports whether a request certainly did not leave: only then may another broker be asked.
+func neverSent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+func controllerErr(id cluster.BrokerID, err error) error {
 	if classify(err) == Unreachable {
-		return &Error{Kind: Unreachable, Msg: "the controller did not answer: " + short(err), Hint: "kctl controller describe shows which broker it is; --timeout gives it more time"}
+		return &Error{
+			Kind: Unreachable, Msg: fmt.Sprintf("the controller, %s, did not answer: %s", brokerName(id), short(err)),
+			Hint: "whether the change was made is not known: look before you repeat it; --timeout gives it more time",
+		}
 	}
-	return wrap(err, "ask the controller")
+	return wrap(err, "ask the controller, %s", brokerName(id))
 }
 
 // serverTimeout is the time granted to the controller inside a request: less than what we wait for the

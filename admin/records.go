@@ -81,7 +81,11 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	if _, err := c.Snapshot(ctx, SnapshotOptions{Topics: []string{o.Topic}, NoZooKeeper: true, Source: "protocol"}); err != nil {
 		return nil, err
 	}
-	opts := append(c.options(c.seeds),
+	seeds, err := c.seedAddrs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := append(c.options(seeds),
 		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
 		kgo.RecordDeliveryTimeout(max(c.cfg.Timeout, time.Second)), kgo.UnknownTopicRetries(3),
@@ -188,7 +192,11 @@ func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record)
 			return 0, &Error{Kind: NotFound, Msg: fmt.Sprintf("topic %s has no partition %d: it has %d", o.Topic, want, n)}
 		}
 	}
-	cl, err := kgo.NewClient(append(c.options(c.seeds), consumeOptions(o)...)...)
+	seeds, err := c.seedAddrs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	cl, err := kgo.NewClient(append(c.options(seeds), consumeOptions(o)...)...)
 	if err != nil {
 		return 0, &Error{Kind: BadInput, Msg: "consumer configuration", Err: err}
 	}

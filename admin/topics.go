@@ -71,7 +71,10 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 	if err := c.refuseDeadBrokers(ctx, t); err != nil {
 		return created, false, err
 	}
-	resp, err := c.askController(ctx, createRequest(t, dryRun, c.serverTimeout()))
+	resp, err := c.askController(ctx, createRequest(t, dryRun, c.serverTimeout()), func(r kmsg.Response) bool {
+		topics := r.(*kmsg.CreateTopicsResponse).Topics
+		return len(topics) > 0 && topics[0].ErrorCode == kerr.NotController.Code
+	})
 	if err != nil {
 		return created, false, err
 	}
@@ -258,7 +261,10 @@ func (c *Client) DeleteTopics(ctx context.Context, names []string) (map[string]e
 		t.Topic = &names[i]
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := c.askController(ctx, req)
+	resp, err := c.askController(ctx, req, func(r kmsg.Response) bool {
+		topics := r.(*kmsg.DeleteTopicsResponse).Topics
+		return len(topics) > 0 && topics[0].ErrorCode == kerr.NotController.Code
+	})
 	if err != nil {
 		return nil, err
 	}

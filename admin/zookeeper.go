@@ -186,7 +186,11 @@ func (c *Client) readZKCluster(ctx context.Context) (*zkCluster, error) {
 	for _, t := range rs[4].Children {
 		z.deleting[t] = true
 	}
-	return z, c.readRegistrations(ctx, z, rs[3].Children)
+	if err := c.readRegistrations(ctx, z, rs[3].Children); err != nil {
+		return nil, err
+	}
+	c.learn(z.brokers)
+	return z, nil
 }
 
 func (z *zkCluster) problem(object string, err error) {

@@ -1,0 +1,110 @@
+package admin
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/model"
+	"kctl/zkutil/cluster"
+)
+
+// Each address has a client of its own, so that a request to one broker depends on that broker alone: a
+// client that knows several refreshes its view of the cluster through any of them, and one that is silent
+// would make the others look silent too.
+
+// seedAddrs are the addresses to start from: those configured, or those of the brokers in ZooKeeper.
+func (c *Client) seedAddrs(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seeds) > 0 {
+		return c.seeds, nil
+	}
+	seeds := c.cfg.Bootstrap
+	if len(seeds) == 0 {
+		var err error
+		if seeds, err = c.seedsFromZooKeeper(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.seeds = slices.Clone(seeds)
+	return c.seeds, nil
+}
+
+// answered moves an address to the front of the list, so that the next question goes there first.
+func (c *Client) answered(addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.seeds, addr); i > 0 {
+		c.seeds = slices.Concat([]string{addr}, c.seeds[:i], c.seeds[i+1:])
+	}
+}
+
+// conn returns the client of one address, made on first use.
+func (c *Client) conn(addr string) (*kgo.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cl := c.conns[addr]; cl != nil {
+		return cl, nil
+	}
+	cl, err := kgo.NewClient(c.options([]string{addr})...)
+	if err != nil {
+		return nil, &Error{Kind: BadInput, Msg: "client configuration", Err: err}
+	}
+	c.conns[addr] = cl
+	return cl, nil
+}
+
+// askAddr sends req to one address, within the broker timeout.
+func (c *Client) askAddr(ctx context.Context, addr string, req kmsg.Request) (kmsg.Response, error) {
+	cl, err := c.conn(addr)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
+	defer cancel()
+	return cl.SeedBrokers()[0].Request(ctx, req)
+}
+
+// learn remembers where brokers are.
+func (c *Client) learn(brokers []model.Broker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range brokers {
+		if b := &brokers[i]; b.Host != "" {
+			c.addrs[b.ID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+		}
+	}
+}
+
+// addrOf returns the address of a broker; an unknown one is looked for once.
+func (c *Client) addrOf(ctx context.Context, id cluster.BrokerID) (string, error) {
+	look := func() string {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.addrs[id]
+	}
+	if addr := look(); addr != "" {
+		return addr, nil
+	}
+	if _, err := c.metadata(ctx, []string{}); err != nil {
+		return "", err
+	}
+	if addr := look(); addr != "" {
+		return addr, nil
+	}
+	return "", &Error{Kind: Unreachable, Msg: brokerName(id) + " is not registered"}
+}
+
+// askBroker sends req to one broker, within the broker timeout.
+func (c *Client) askBroker(ctx context.Context, id cluster.BrokerID, req kmsg.Request) (kmsg.Response, error) {
+	addr, err := c.addrOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.askAddr(ctx, addr, req)
+}
