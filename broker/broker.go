@@ -47,9 +47,9 @@ type Broker struct {
 	clusterID string
 	endpoints []cluster.Endpoint
 	epoch     atomic.Int64 // broker epoch of the current registration, -1 before the first
-	// processEpoch is the broker epoch of the first registration of this process, 0 before it. Owned by the
-	// goroutine that registers.
-	processEpoch int64
+	// dataEpoch is the oldest broker epoch since which the logs have lost nothing, 0 when that is the next one.
+	// Owned by the goroutine that registers. See continuity.go.
+	dataEpoch int64
 
 	srv     *server.Server
 	metrics *metricsServer

@@ -54,7 +54,7 @@ func (b *Broker) stayRegistered(ctx context.Context) error {
 func (b *Broker) register(ctx context.Context, s zkutil.Session) error {
 	ops := zkutil.Within(b.zk, s.Epoch)
 	reg := znode.Registration{ID: b.id, Endpoints: b.endpoints, Rack: b.static.Rack, JMXPort: -1, TimestampMs: time.Now().UnixMilli(), Version: 5,
-		ProcessEpoch: cluster.BrokerEpoch(b.processEpoch)}
+		DataEpoch: cluster.BrokerEpoch(b.dataEpoch)}
 	request := znode.RegisterBroker(reg)
 	waited, cancel := context.WithTimeout(ctx, foreignWait)
 	defer cancel()
@@ -117,9 +117,10 @@ func (b *Broker) isOwnEndpoint(e cluster.Endpoint) bool {
 
 func (b *Broker) registered(stat zkop.Stat, s zkutil.Session) {
 	b.epoch.Store(stat.Czxid)
-	if b.processEpoch == 0 {
-		b.processEpoch = stat.Czxid
+	if b.dataEpoch == 0 {
+		b.dataEpoch = stat.Czxid
 	}
+	b.keepContinuity()
 	b.log.Info("registered", obs.KeyBrokerEpoch, stat.Czxid, obs.KeySession, fmt.Sprintf("0x%x", s.ID))
 }
 

@@ -236,6 +236,7 @@ func (b *Broker) open(ctx context.Context) error {
 			b.log.Error("log directory cannot be made", obs.KeyLogDir, dir, obs.Err(err))
 		}
 	}
+	clean := stoppedClean(b.static.LogDirs)
 	v := b.static.Values()
 	start := time.Now()
 	store, err := storage.OpenManager(vfs.OS{}, b.static.LogDirs, storage.ManagerOptions{
@@ -251,6 +252,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return fmt.Errorf("open log directories: %w", err)
 	}
 	b.store = store
+	b.dataEpoch = readContinuity(b.static.LogDirs, bootID(), clean)
 	b.log.Info("log directories opened", obs.KeyCount, len(store.Logs()), obs.KeyDuration, time.Since(start))
 	return nil
 }

@@ -97,7 +97,7 @@ func (c *Controller) readRegistrations(children []string, then func(map[cluster.
 // handled as a failure followed by a start.
 func (c *Controller) brokerChange(done func()) {
 	c.readBrokers(func(now map[cluster.BrokerID]cluster.Broker) {
-		var gone, joined, restarted []cluster.BrokerID
+		var gone, joined, crashed []cluster.BrokerID
 		for _, id := range c.brokerIDs() {
 			info, ok := now[id]
 			switch {
@@ -106,8 +106,8 @@ func (c *Controller) brokerChange(done func()) {
 				c.emit(Note{Kind: NoteBrokerFailed, Broker: id})
 			case info.Epoch != c.brokers[id].info.Epoch:
 				gone, joined = append(gone, id), append(joined, id)
-				if info.ProcessEpoch != c.brokers[id].info.ProcessEpoch {
-					restarted = append(restarted, id)
+				if info.DataEpoch != c.brokers[id].info.DataEpoch {
+					crashed = append(crashed, id)
 				}
 				c.emit(Note{Kind: NoteBrokerBounced, Broker: id})
 			default:
@@ -123,7 +123,7 @@ func (c *Controller) brokerChange(done func()) {
 		for _, id := range joined {
 			c.emit(Note{Kind: NoteBrokerStarted, Broker: id})
 		}
-		c.brokersFailed(gone, restarted, func() { c.brokersStarted(joined, now, done) })
+		c.brokersFailed(gone, crashed, func() { c.brokersStarted(joined, now, done) })
 	})
 }
 
@@ -141,9 +141,9 @@ func (c *Controller) brokerUpdated(info cluster.Broker) {
 }
 
 // brokersFailed removes brokers and gives their partitions to others: every partition with a replica on
-// one of them is read from ZooKeeper and repaired in one pass. restarted are those of them that are
-// back already as another process.
-func (c *Controller) brokersFailed(gone, restarted []cluster.BrokerID, then func()) {
+// one of them is read from ZooKeeper and repaired in one pass. crashed are those of them that are
+// back already and may have lost records.
+func (c *Controller) brokersFailed(gone, crashed []cluster.BrokerID, then func()) {
 	if len(gone) == 0 {
 		then()
 		return
@@ -174,8 +174,7 @@ func (c *Controller) brokersFailed(gone, restarted []cluster.BrokerID, then func
 	for _, p := range affected {
 		c.settle(p)
 	}
-	again := func(_ *partition, b cluster.BrokerID) bool { return slices.Contains(restarted, b) }
-	c.repairWith(c.repairAfter(again), affected, "broker-failure", then)
+	c.repairWith(c.repairAfter(crashed), affected, "broker-failure", then)
 }
 
 // repairPartitions decides existing partitions and initialises those without state.
@@ -250,8 +249,8 @@ func (c *Controller) addBroker(info cluster.Broker) {
 	c.emit(Connect{Broker: info})
 }
 
-// electMissing tries every partition without a live leader again.
+// electMissing tries every partition without a live leader again, and those whose ISR a leader gave a member
+// that was dead then and has crashed.
 func (c *Controller) electMissing(done func()) {
-	ps := c.collect(func(p *partition) bool { return p.state != partitionOnline })
-	c.repairPartitions(ps, "leaderless", done)
+	c.repairPartitions(c.collect(c.wantsRepair), "leaderless", done)
 }

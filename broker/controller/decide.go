@@ -43,6 +43,7 @@ type stateRead struct {
 	p       *partition
 	state   znode.State
 	version int32
+	mzxid   int64
 }
 
 // decide applies a strategy to partitions: read the state from ZooKeeper, not from memory (V3 point A.4),
@@ -113,12 +114,13 @@ func (c *Controller) parseState(p *partition, r *zkop.Response) (stateRead, outc
 		c.emit(Note{Kind: NoteRefusedWrite, Partition: p.tp(), Reason: "stored controller epoch is higher than ours"})
 		return stateRead{}, outcomeRefused
 	}
-	return stateRead{p, s, r.Stat.Version}, outcomeUnchanged
+	return stateRead{p, s, r.Stat.Version, r.Stat.Mzxid}, outcomeUnchanged
 }
 
 // refresh takes over what a leader (or an admin) wrote since. A moved leader epoch is a decision that the
 // brokers must hear of; a moved ISR concerns the metadata only.
 func (c *Controller) refresh(p *partition, r stateRead) {
+	p.mzxid = r.mzxid
 	if p.known && p.version == cluster.ZKVersion(r.version) {
 		return
 	}
@@ -236,6 +238,7 @@ func (d *decision) write(reads []stateRead, choices []choice) {
 			switch err := results[k].err; {
 			case err == nil:
 				d.outcomes[p] = outcomeChanged
+				p.mzxid = results[k].mzxid
 				d.adopt(p, next[i].LeaderAndISR, results[k].version, choices[i].unclean)
 			case errors.Is(err, zkop.ErrBadVersion):
 				again = append(again, p)

@@ -28,10 +28,7 @@ func (c *Controller) armRepair() {
 func (c *Controller) repairDue() {
 	c.repair.armed = false
 	c.enqueueOnce("Repair", "", func(done func()) {
-		ps := c.collect(func(p *partition) bool {
-			return p.state != partitionOnline || slices.ContainsFunc(p.li.ISR, func(b cluster.BrokerID) bool { return !c.alive(b, p) })
-		})
-		c.repairPartitions(ps, "repair", func() { c.resumeDeletions(done) })
+		c.repairPartitions(c.collect(c.wantsRepair), "repair", func() { c.resumeDeletions(done) })
 	})
 }
 
@@ -256,10 +253,7 @@ func (c *Controller) takeOver(l *loaded, done func()) {
 			c.publish(p, "controller-failover")
 		}
 	})
-	broken := c.collect(func(p *partition) bool {
-		return p.state != partitionOnline || slices.ContainsFunc(p.li.ISR, func(b cluster.BrokerID) bool { return !c.steady(b, p) })
-	})
-	c.repairWith(c.takeoverStrategy, broken, "controller-failover", func() {
+	c.repairPartitions(c.collect(c.wantsRepair), "controller-failover", func() {
 		c.note(NoteFailover, len(c.order), "")
 		c.startTerm(l)
 		done()

@@ -68,7 +68,7 @@ type partition struct {
 	known   bool // the state znode exists
 	li      cluster.LeaderAndISR
 	version cluster.ZKVersion
-	mzxid   int64 // of the state's last write, as read at the takeover; see takeoverStrategy
+	mzxid   int64 // of the state's last write, as last read or written; see doubtful
 	isNew   bool  // no LeaderAndISR has been confirmed since this controller created it
 
 	transition *transition

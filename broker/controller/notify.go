@@ -64,7 +64,9 @@ func (c *Controller) isrChange(done func()) {
 		ps := sorted(set)
 		c.readStates(ps, func([]stateRead, map[*partition]outcome) {
 			c.note(NoteISRChanged, len(ps), "")
-			c.deleteNotifications(parent, names, done)
+			// A leader may have added a broker that died before the news of that reached it.
+			broken := slices.DeleteFunc(slices.Clone(ps), func(p *partition) bool { return !c.wantsRepair(p) || p.topic.deleting })
+			c.deleteNotifications(parent, names, func() { c.repairPartitions(broken, "isr-change", done) })
 		})
 	})
 }

@@ -36,35 +36,39 @@ const (
 // strategy decides one partition from its present decision; it changes nothing (KAFKA_FACTS 2.4).
 type strategy func(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice
 
-// restarts tells whether a broker has restarted since the decision on a partition was written, so that a crash
-// may have taken records that it was in sync with. A broker that stopped in order had left the ISR before.
-type restarts func(p *partition, b cluster.BrokerID) bool
-
-func noRestarts(*partition, cluster.BrokerID) bool { return false }
-
-// repairStrategy is repairAfter for a time in which no broker has restarted unseen.
-func (c *Controller) repairStrategy(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice {
-	return c.repairDecision(p, cur, unclean, noRestarts)
+// doubtful: the broker's machine crashed after the partition's state was written last (its data epoch is newer; zxids
+// order both), so that records which it was in sync with, but had not flushed, may be gone. A broker that stopped in
+// order, or whose process or session alone ended, has lost nothing and keeps its data epoch.
+func (c *Controller) doubtful(p *partition, b cluster.BrokerID) bool {
+	br := c.brokers[b]
+	return br != nil && int64(br.info.DataEpoch) > p.mzxid
 }
 
-// repairAfter is the strategy of a broker change or a takeover, in which brokers have restarted.
-func (c *Controller) repairAfter(restarted restarts) strategy {
-	return func(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice {
-		return c.repairDecision(p, cur, unclean, restarted)
-	}
-}
-
-// repairDecision is the offline election together with the removal of dead replicas from the ISR, so that
+// repairStrategy is the offline election together with the removal of dead replicas from the ISR, so that
 // a broker's death costs one write per partition: a live leader stays and loses dead ISR members; a dead
 // one is replaced by the first assigned replica that is alive and in the ISR; with nobody left the
 // partition has no leader and the ISR stays as it was, since each of its members holds every committed
 // record (V3 points A.5, A.6, A.7).
 //
-// Restarted members leave the ISR as long as it has others, alive or not: their unsynced records may be gone,
-// and the others hold them (KIP-903, KAFKA-14139). A restarted leader never keeps its epoch, or followers with
-// longer logs of that epoch would not see that they diverge.
-func (c *Controller) repairDecision(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule, restarted restarts) choice {
-	isr := filter(cur.ISR, func(b cluster.BrokerID) bool { return !restarted(p, b) })
+// Doubtful members leave the ISR as long as it has others, alive or not, for the others hold every record (KIP-903,
+// KAFKA-14139). A doubtful leader never keeps its epoch, or followers with longer logs of that epoch would not see
+// that they diverge.
+func (c *Controller) repairStrategy(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice {
+	return c.repairDecision(p, cur, unclean, c.doubtful)
+}
+
+// repairAfter is repairStrategy for brokers that have just been found dead; crashed are those of them that are back
+// already with another data epoch.
+func (c *Controller) repairAfter(crashed []cluster.BrokerID) strategy {
+	return func(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice {
+		return c.repairDecision(p, cur, unclean, func(p *partition, b cluster.BrokerID) bool {
+			return slices.Contains(crashed, b) || c.doubtful(p, b)
+		})
+	}
+}
+
+func (c *Controller) repairDecision(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule, doubtful func(*partition, cluster.BrokerID) bool) choice {
+	isr := filter(cur.ISR, func(b cluster.BrokerID) bool { return !doubtful(p, b) })
 	if len(isr) == 0 {
 		isr = cur.ISR
 	}
@@ -74,7 +78,7 @@ func (c *Controller) repairDecision(p *partition, cur cluster.LeaderAndISR, uncl
 		leader = c.firstEligible(p, isr)
 	}
 	if leader >= 0 {
-		if leader == cur.Leader && len(aliveISR) == len(cur.ISR) && !restarted(p, leader) {
+		if leader == cur.Leader && len(aliveISR) == len(cur.ISR) && !doubtful(p, leader) {
 			return choice{verdict: keep}
 		}
 		// An unclean leader stays in recovery until it says otherwise; a clean change keeps that.
@@ -83,28 +87,11 @@ func (c *Controller) repairDecision(p *partition, cur cluster.LeaderAndISR, uncl
 	return c.withoutISR(p, cur, isr, unclean)
 }
 
-// takeoverStrategy is repairStrategy for a new controller, which did not see who went down and came back
-// while nobody was in charge. A broker whose registration is newer than the last write of the state
-// restarted since that write: whatever it had not flushed may be gone, although the state still counts it in
-// sync or even names it leader. A living controller would have taken it out of the ISR when it failed, so
-// that is done now, as long as a member stays that has been up all the time. When none has, the whole cluster
-// was started again and no member is held to be worse than another.
-func (c *Controller) takeoverStrategy(p *partition, cur cluster.LeaderAndISR, unclean uncleanRule) choice {
-	restarted := func(p *partition, b cluster.BrokerID) bool { return c.alive(b, p) && !c.steady(b, p) }
-	if slices.ContainsFunc(cur.ISR, func(b cluster.BrokerID) bool { return c.steady(b, p) }) {
-		return c.repairDecision(p, cur, unclean, restarted)
-	}
-	ch := c.repairStrategy(p, cur, unclean)
-	if ch.verdict == keep && restarted(p, cur.Leader) {
-		// The same leader, but not the same log: a new epoch, so that followers see where they diverge.
-		return changeTo(cluster.LeaderAndISR{Leader: cur.Leader, ISR: cur.ISR, Recovering: cur.Recovering})
-	}
-	return ch
-}
-
-// steady: alive, and its process registered before the partition's state was written last.
-func (c *Controller) steady(b cluster.BrokerID, p *partition) bool {
-	return c.alive(b, p) && int64(c.brokers[b].info.ProcessEpoch) < p.mzxid
+// wantsRepair: the partition has no leader, or its ISR names somebody who is dead or doubtful.
+func (c *Controller) wantsRepair(p *partition) bool {
+	return p.state != partitionOnline || slices.ContainsFunc(p.li.ISR, func(b cluster.BrokerID) bool {
+		return !c.alive(b, p) || c.doubtful(p, b)
+	})
 }
 
 // withoutISR handles a partition none of whose ISR members is alive; isr is what remains of its ISR.

@@ -241,6 +241,9 @@ func (c *Controller) initialised(in initialState) {
 	p := in.p
 	p.topic.parentKnown = true
 	p.known, p.li, p.version, p.isNew = true, in.state.LeaderAndISR, 0, true
+	for _, br := range c.brokers { // written after every registration that we know of
+		p.mzxid = max(p.mzxid, int64(br.info.Epoch)+1)
+	}
 	c.settle(p)
 	c.publish(p, "topic-creation")
 }

@@ -102,10 +102,11 @@ func (w writeOp) size() int {
 }
 
 // writeResult is the fate of a writeOp: nil, or the error of its first failing operation. version is the
-// data version that the last operation left.
+// data version that the last operation left, mzxid its transaction.
 type writeResult struct {
 	err     error
 	version int32
+	mzxid   int64
 }
 
 // fencedWrite is one run of write: its groups, their fates, and which still have to be tried.
@@ -201,7 +202,8 @@ func (w *fencedWrite) applied(batch []int, r *zkop.Response) {
 		at += len(op.reqs)
 		w.results[i] = writeResult{}
 		if op.last().Kind == zkop.Set && at-1 < len(r.Results) {
-			w.results[i].version = r.Results[at-1].Stat.Version
+			last := r.Results[at-1].Stat
+			w.results[i].version, w.results[i].mzxid = last.Version, last.Mzxid
 		}
 	}
 }
@@ -240,7 +242,7 @@ func (w *fencedWrite) judge(i int, now *zkop.Response) (retry bool) {
 	case op.Kind == zkop.Delete && missing,
 		op.Kind == zkop.Create && !missing && bytes.Equal(now.Data, op.Data),
 		op.Kind == zkop.Set && !missing && bytes.Equal(now.Data, op.Data) && (op.Version < 0 || now.Stat.Version == op.Version+1):
-		w.results[i] = writeResult{version: now.Stat.Version}
+		w.results[i] = writeResult{version: now.Stat.Version, mzxid: now.Stat.Mzxid}
 		return false
 	case refused != nil:
 		return false

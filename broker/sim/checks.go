@@ -26,9 +26,7 @@ type checker struct {
 	ends       map[cluster.BrokerID]map[cluster.TopicPartition]int64 // of brokers that are down
 	lost       map[cluster.BrokerID]map[cluster.TopicPartition]bool  // data went with a crash since it was in sync
 	excused    map[cluster.TopicPartition]int                        // how often committed data went with its last in-sync copy
-	nobody     map[cluster.TopicPartition]bool                       // since it was led last, no in-sync replica stayed up with its data
-	written    map[cluster.TopicPartition]time.Time                  // when the state was written last
-	previous   map[cluster.TopicPartition]writtenState               // the state before the newest
+	writes     map[cluster.TopicPartition][2]stateWrite              // of the ISR: the one before the newest epoch, the newest
 	deleted    map[string]bool
 	final      bool // the last comparison, with everything at rest
 }
@@ -38,8 +36,8 @@ type decision struct {
 	epoch cluster.LeaderEpoch
 }
 
-// writtenState is an ISR as it was written.
-type writtenState struct {
+// stateWrite is an ISR as it was written.
+type stateWrite struct {
 	isr []cluster.BrokerID
 	at  time.Time
 }
@@ -72,7 +70,7 @@ func newChecker(s *Sim) *checker {
 		epochOwner: map[cluster.ControllerEpoch]cluster.BrokerID{},
 		ends:       map[cluster.BrokerID]map[cluster.TopicPartition]int64{},
 		lost:       map[cluster.BrokerID]map[cluster.TopicPartition]bool{},
-		excused:    map[cluster.TopicPartition]int{}, nobody: map[cluster.TopicPartition]bool{}, previous: map[cluster.TopicPartition]writtenState{}, written: map[cluster.TopicPartition]time.Time{}, deleted: map[string]bool{},
+		excused:    map[cluster.TopicPartition]int{}, deleted: map[string]bool{}, writes: map[cluster.TopicPartition][2]stateWrite{},
 	}
 }
 
@@ -255,24 +253,18 @@ func (c *checker) roleChanged(p *part, e replica.RoleChanged) {
 	if e.To != replica.Leader || c.deleted[p.tp.Topic] || c.states[p.tp].LeaderEpoch != e.LeaderEpoch {
 		return
 	}
-	end, want := p.core.LogEnd(), c.committed(p.tp)
-	switch {
-	case end >= want:
-		c.nobody[p.tp] = false
-	case c.lost[p.n.id][p.tp] && (c.nobody[p.tp] || c.noneSteady(p.tp)):
-		// Every in-sync replica was down at the same time, or has started anew since the state was written last:
-		// nobody can tell which of them lost what.
+	if end, want := p.core.LogEnd(), c.committed(p.tp); end < want && c.lost[p.n.id][p.tp] && c.allCrashed(p.tp) {
 		c.excuse(p.tp, c.canonOf(p.tp), end)
-		c.nobody[p.tp] = false
-	default:
+	} else if end < want {
 		c.s.fail("%s %s: becomes leader of epoch %d with log end %d, committed is %d (5)", p.n, p.tp, e.LeaderEpoch, end, want)
 	}
 }
 
-// noneSteady: no member of the ISR before the newest decision is the same process as when that ISR was written.
-func (c *checker) noneSteady(tp cluster.TopicPartition) bool {
-	w := c.previous[tp]
-	return !slices.ContainsFunc(w.isr, func(m cluster.BrokerID) bool { n := c.s.node(m); return n.up && n.bornAt.Before(w.at) })
+// allCrashed: the machine of each member of the ISR before the newest decision came back from a crash after that
+// ISR was written, so nobody can tell which of them lost what.
+func (c *checker) allCrashed(tp cluster.TopicPartition) bool {
+	w := c.writes[tp][0]
+	return !slices.ContainsFunc(w.isr, func(m cluster.BrokerID) bool { return !c.s.node(m).backAt.After(w.at) })
 }
 
 // logCut: nothing committed is cut away.
@@ -327,9 +319,6 @@ func (c *checker) nodeDown(n *node, crash bool) {
 		c.lost[n.id] = map[cluster.TopicPartition]bool{}
 	}
 	for _, tp := range sortedPartitions(before) {
-		if !slices.ContainsFunc(c.states[tp].ISR, func(m cluster.BrokerID) bool { return c.s.node(m).up && !c.lost[m][tp] }) {
-			c.nobody[tp] = true
-		}
 		if ends[tp] < before[tp] {
 			c.lost[n.id][tp] = true
 			c.s.trace.line("broker %d %s: crash leaves %d of %d", n.id, tp, ends[tp], before[tp])

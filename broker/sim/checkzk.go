@@ -69,10 +69,12 @@ func (c *checker) stateWritten(tp cluster.TopicPartition, op *zkop.Request, byCo
 	}
 	now, before := state.LeaderAndISR, c.states[tp]
 	_, known := c.states[tp]
+	w := c.writes[tp]
 	if now.LeaderEpoch > before.LeaderEpoch {
-		c.previous[tp] = writtenState{before.ISR, c.written[tp]}
+		w[0] = w[1]
 	}
-	c.written[tp] = c.s.now
+	w[1] = stateWrite{now.ISR, c.s.now}
+	c.writes[tp] = w
 	c.states[tp] = now.Clone()
 	c.checkShape(tp, now)
 	if known && now.LeaderEpoch < before.LeaderEpoch {

@@ -85,7 +85,7 @@ func (s *Sim) nowMs() int64 { return s.now.UnixMilli() }
 func (s *Sim) brokerPath(id cluster.BrokerID) string { return znode.BrokerPath(id) }
 
 func (s *Sim) registration(id cluster.BrokerID) []byte {
-	return znode.Registration{ID: id, JMXPort: -1, TimestampMs: s.nowMs(), Version: 5, ProcessEpoch: s.node(id).processEpoch,
+	return znode.Registration{ID: id, JMXPort: -1, TimestampMs: s.nowMs(), Version: 5, DataEpoch: s.node(id).dataEpoch,
 		Endpoints: []cluster.Endpoint{{Listener: listener, Protocol: "PLAINTEXT", Host: "sim", Port: 9000 + int32(id)}}}.Encode()
 }
 

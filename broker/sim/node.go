@@ -24,15 +24,15 @@ type node struct {
 	inc        int
 	up         bool
 	pauseUntil time.Time
-	bornAt     time.Time // start of this life
+	backAt     time.Time // start of the first process after the machine's last crash
 
 	zk          *zkConn
 	zkEpoch     uint64
 	zkCut       bool
 	brokerEpoch cluster.BrokerEpoch // of our newest registration
 	registered  bool
-	// processEpoch is that of the first registration of this life of the process.
-	processEpoch cluster.BrokerEpoch
+	// dataEpoch is that of the first registration since the disk lost something; 0 before it.
+	dataEpoch cluster.BrokerEpoch
 
 	ctl       *controller.Controller
 	ctlTimers map[controller.Timer]*scheduled
@@ -78,11 +78,12 @@ func (n *node) start() {
 	s := n.sim
 	n.inc++
 	n.up = true
-	n.bornAt = n.sim.now
+	if n.dataEpoch == 0 {
+		n.backAt = s.now
+	}
 	n.pauseUntil = time.Time{}
 	n.registered = false
 	n.brokerEpoch = cluster.NoBrokerEpoch
-	n.processEpoch = 0
 	n.controllerEpoch = 0
 	n.parts = map[cluster.TopicPartition]*part{}
 	n.order = nil
@@ -124,6 +125,7 @@ func (n *node) kill(crash bool) {
 	n.inc++
 	if crash {
 		s.report.Crashes++
+		n.dataEpoch = 0 // broker/continuity.go tells by the boot id
 		n.fs = n.fs.CrashClone(unsynced(s.rng.IntN(2)), s.rng.Uint64())
 	} else {
 		s.report.Kills++
@@ -175,8 +177,8 @@ func (n *node) register() {
 		case got.Err == nil && got.Stat.EphemeralOwner == c.id:
 			n.brokerEpoch = cluster.BrokerEpoch(got.Stat.Czxid)
 			n.registered = true
-			if n.processEpoch == 0 {
-				n.processEpoch = n.brokerEpoch
+			if n.dataEpoch == 0 {
+				n.dataEpoch = n.brokerEpoch
 			}
 			n.sim.trace.line("broker %d registered with epoch %d", n.id, n.brokerEpoch)
 			n.ctlStep(controller.SessionStarted{At: n.sim.now, Session: c.epoch, SessionID: c.id, Seed: n.sim.seed16()})

@@ -147,11 +147,11 @@ type Endpoint struct {
 type Broker struct {
 	ID    BrokerID
 	Epoch BrokerEpoch
-	// ProcessEpoch is the Epoch of the first registration of the same process. It differs from Epoch when a
-	// session expired under a living broker, which then has lost nothing.
-	ProcessEpoch BrokerEpoch
-	Endpoints    []Endpoint
-	Rack         string // empty: none
+	// DataEpoch is the oldest Epoch since which the broker's logs have lost nothing. It differs from Epoch when
+	// only the session or the process ended, not the machine: what was written was still there.
+	DataEpoch BrokerEpoch
+	Endpoints []Endpoint
+	Rack      string // empty: none
 }
 
 // Endpoint returns the endpoint of the named listener.

@@ -24,17 +24,17 @@ type Registration struct {
 	Version int32
 	// Features is the JSON object of supported features; nil means {}.
 	Features json.RawMessage
-	// ProcessEpoch is the Czxid of the first registration of the same process, when this one replaces it
-	// after a lost session; 0 on the first. It is ours; Kafka ignores it.
-	ProcessEpoch cluster.BrokerEpoch
-	Unknown      Fields
+	// DataEpoch is the Czxid of the oldest registration since which the broker's logs have lost nothing; 0 when
+	// it is this one. It is ours (field data_epoch); Kafka ignores it.
+	DataEpoch cluster.BrokerEpoch
+	Unknown   Fields
 }
 
 // Broker is the registration as the rest of the product sees it; epoch is the node's Czxid.
 func (r Registration) Broker(epoch cluster.BrokerEpoch) cluster.Broker {
-	b := cluster.Broker{ID: r.ID, Epoch: epoch, ProcessEpoch: epoch, Endpoints: slices.Clone(r.Endpoints), Rack: r.Rack}
-	if r.ProcessEpoch > 0 {
-		b.ProcessEpoch = r.ProcessEpoch
+	b := cluster.Broker{ID: r.ID, Epoch: epoch, DataEpoch: epoch, Endpoints: slices.Clone(r.Endpoints), Rack: r.Rack}
+	if r.DataEpoch > 0 {
+		b.DataEpoch = r.DataEpoch
 	}
 	return b
 }
@@ -63,8 +63,8 @@ func DecodeRegistration(id cluster.BrokerID, data []byte) (Registration, error) 
 			r.Features = slices.Clone(raw)
 		}
 	}
-	if raw, ok := d.take("process_epoch"); ok {
-		r.ProcessEpoch = cluster.BrokerEpoch(d.parseInt("process_epoch", raw, 0, math.MaxInt64))
+	if raw, ok := d.take("data_epoch"); ok {
+		r.DataEpoch = cluster.BrokerEpoch(d.parseInt("data_epoch", raw, 0, math.MaxInt64))
 	}
 	r.Unknown = d.unknown()
 	return r, d.err
@@ -129,8 +129,8 @@ func (r Registration) Encode() []byte {
 	r.encodePlaintext(e)
 	e.int("version", 5)
 	e.decimal("timestamp", r.TimestampMs)
-	if r.ProcessEpoch > 0 {
-		e.int("process_epoch", int64(r.ProcessEpoch))
+	if r.DataEpoch > 0 {
+		e.int("data_epoch", int64(r.DataEpoch))
 	}
 	return e.end(r.Unknown)
 }

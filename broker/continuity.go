@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kctl/broker/obs"
+)
+
+// continuityFile stands in every log directory and says since which broker epoch its logs have lost nothing.
+// Kafka leaves it alone.
+const continuityFile = "kbroker.continuity"
+
+// continuity is the contents of the file. While the machine stays up (the boot id is the same), what a process
+// wrote survives the process, so a broker that was killed has lost nothing; after a crash of the machine it may
+// have lost what was not synced, unless it had stopped in order.
+type continuity struct {
+	BootID    string `json:"boot_id"`
+	DataEpoch int64  `json:"data_epoch"`
+}
+
+// bootID identifies this run of the operating system; empty where it cannot be learnt, which counts as changed.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// readContinuity returns the data epoch that all log directories agree on, or 0: then the next registration
+// begins a new one. clean says that the last stop was in order.
+func readContinuity(dirs []string, boot string, clean bool) int64 {
+	epoch := int64(0)
+	for i, dir := range dirs {
+		data, err := os.ReadFile(filepath.Join(dir, continuityFile))
+		var c continuity
+		if err != nil || json.Unmarshal(data, &c) != nil || c.DataEpoch <= 0 {
+			return 0
+		}
+		if !clean && (boot == "" || c.BootID != boot) || i > 0 && c.DataEpoch != epoch {
+			return 0
+		}
+		epoch = c.DataEpoch
+	}
+	return epoch
+}
+
+// writeContinuity replaces the file in every directory. Losing it is safe: the broker then counts as crashed.
+func writeContinuity(dirs []string, c continuity) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	var all error
+	for _, dir := range dirs {
+		path := filepath.Join(dir, continuityFile)
+		err := os.WriteFile(path+".tmp", append(data, '\n'), 0o644)
+		if err == nil {
+			err = os.Rename(path+".tmp", path)
+		}
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("write %s: %w", path, err))
+		}
+	}
+	return all
+}
+
+// keepContinuity notes the data epoch after a registration began one.
+func (b *Broker) keepContinuity() {
+	if err := writeContinuity(b.static.LogDirs, continuity{BootID: bootID(), DataEpoch: b.dataEpoch}); err != nil {
+		b.log.Warn("cannot note that the logs are complete; after a restart this broker counts as crashed", obs.Err(err))
+	}
+}
+
+// stoppedClean reports whether every log directory has the mark of a stop in order. It must be asked before the
+// log directories are opened, which takes the marks away.
+func stoppedClean(dirs []string) bool {
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, ".kafka_cleanshutdown")); err != nil {
+			return false
+		}
+	}
+	return len(dirs) > 0
+}
