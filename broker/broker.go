@@ -264,8 +264,19 @@ func (b *Broker) housekeep(ctx context.Context) error {
 
 // configChanged passes a dynamic change on to those who hold derived state.
 func (b *Broker) configChanged(c config.Change) {
-	b.replica.ConfigChanged(c.Topic)
 	b.control.TopicConfigChanged(c.Topic)
+	if c.Topic != "" {
+		b.replica.ConfigChanged(c.Topic)
+		return
+	}
+	// The brokers' defaults are those of every topic.
+	seen := make(map[string]bool)
+	for _, p := range b.replica.Partitions() {
+		if !seen[p.TP.Topic] {
+			seen[p.TP.Topic] = true
+			b.replica.ConfigChanged(p.TP.Topic)
+		}
+	}
 }
 
 // build makes the parts; nothing starts yet.

@@ -25,10 +25,13 @@ func (s *Service) updateMetadata(_ context.Context, c *call) kmsg.Response {
 		resp.ErrorCode = kerr.StaleBrokerEpoch.Code
 		return resp
 	}
+	before := s.Metadata.Snapshot()
 	err := s.Metadata.Apply(req)
 	switch {
 	case err == nil:
-		s.Replication.BrokersChanged()
+		if !before.SameBrokers(s.Metadata.Snapshot()) { // it looks at every partition
+			s.Replication.BrokersChanged()
+		}
 	case errors.Is(err, metadata.ErrStaleController):
 		resp.ErrorCode = kerr.StaleControllerEpoch.Code
 	default:

@@ -251,10 +251,16 @@ func (c *Cluster) forget(id cluster.BrokerID) {
 	delete(c.nodes, id)
 }
 
-// Restart starts a broker that was killed or stopped, on its old port, and waits until it is ready.
-func (c *Cluster) Restart(id cluster.BrokerID) {
+// Launch starts a broker that was killed or stopped, on its old port, and returns before it is ready.
+func (c *Cluster) Launch(id cluster.BrokerID) {
 	c.t.Helper()
 	c.launch(id, c.ports[id])
+}
+
+// Restart is Launch and waits until all running brokers see each other.
+func (c *Cluster) Restart(id cluster.BrokerID) {
+	c.t.Helper()
+	c.Launch(id)
 	c.AwaitBrokers(len(c.nodes))
 }
 

@@ -53,6 +53,9 @@ type builtParts struct {
 // Brokers returns the live brokers, ordered by id.
 func (s *Snapshot) Brokers() []cluster.Broker { return s.alive.brokers }
 
+// SameBrokers reports whether both snapshots have the same live brokers with the same endpoints.
+func (s *Snapshot) SameBrokers(o *Snapshot) bool { return s.alive == o.alive || s.alive.equal(o.alive) }
+
 // Broker finds a live broker.
 func (s *Snapshot) Broker(id cluster.BrokerID) (cluster.Broker, bool) { return s.alive.broker(id) }
 
