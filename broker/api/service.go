@@ -149,6 +149,9 @@ func decode(req *server.Request) (*call, error) {
 	if !r.Ok() {
 		return nil, fmt.Errorf("%w: broken header of %s version %d", errRefused, kmsg.NameForKey(req.Key), req.Version)
 	}
+	if err := checkSize(req, body.IsFlexible(), r.Src); err != nil {
+		return nil, err
+	}
 	if err := body.ReadFrom(r.Src); err != nil {
 		return nil, fmt.Errorf("%w: %s version %d does not decode: %v", errRefused, kmsg.NameForKey(req.Key), req.Version, err)
 	}
