@@ -38,6 +38,7 @@ type Cluster struct {
 type node struct {
 	b    *broker.Broker
 	port string
+	gate *gate
 	stop context.CancelFunc
 	done chan error
 }
@@ -95,7 +96,8 @@ func (c *Cluster) launch(id cluster.BrokerID, port string) {
 		c.t.Fatalf("configuration of broker %d: %v, warnings %v", id, err, warnings)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	n := &node{b: broker.New(static, broker.Options{Logger: c.log}), stop: stop, done: make(chan error, 1)}
+	g := &gate{}
+	n := &node{b: broker.New(static, broker.Options{Logger: c.log, ZooKeeperDialer: g}), gate: g, stop: stop, done: make(chan error, 1)}
 	go func() { n.done <- n.b.Run(ctx) }()
 	c.nodes[id] = n
 	select {

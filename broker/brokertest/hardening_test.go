@@ -188,3 +188,28 @@ func everyPartition(c *Cluster, topic string, ok func(leader cluster.BrokerID, r
 	}
 	return true
 }
+
+// TestSessionExpiry cuts a leader off from ZooKeeper until its session is gone. Others take over, nothing that
+// was acknowledged is lost, and the broker comes back under a new epoch and into every ISR.
+func TestSessionExpiry(t *testing.T) {
+	c := Start(t, 3, "zookeeper.session.timeout.ms=1000", "min.insync.replicas=2")
+	c.CreateTopic("events", 6, 3)
+	producer := c.Client(kgo.RequiredAcks(kgo.AllISRAcks()))
+	first := produce(t, producer, "events", "first", 300)
+	id := c.Leader("events", 0)
+	c.CutZooKeeper(id)
+	others := slices.DeleteFunc(c.IDs(), func(o cluster.BrokerID) bool { return o == id })
+	await(t, "the others see it gone", func() bool {
+		return !slices.ContainsFunc(others, func(o cluster.BrokerID) bool { return c.Broker(o).Snapshot().IsAlive(id) })
+	})
+	second := produce(t, producer, "events", "second", 300)
+	c.HealZooKeeper(id)
+	await(t, "it is in every ISR again", func() bool {
+		return everyPartition(c, "events", func(_ cluster.BrokerID, _, isr []int32) bool { return len(isr) == 3 })
+	})
+	third := produce(t, producer, "events", "third", 300)
+	got := consume(t, c.Client(kgo.ConsumeTopics("events"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 900)
+	wantSame(t, first, got)
+	wantSame(t, second, got)
+	wantSame(t, third, got)
+}
