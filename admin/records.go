@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -85,7 +86,8 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	if err != nil {
 		return nil, err
 	}
-	opts := append(c.options(seeds),
+	// The library starts at any of its seeds and waits for a silent one: it gets the one that just answered.
+	opts := append(c.options(seeds[:1]),
 		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
 		kgo.RecordDeliveryTimeout(max(c.cfg.Timeout, time.Second)), kgo.UnknownTopicRetries(3),
@@ -196,12 +198,12 @@ func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record)
 	if err != nil {
 		return 0, err
 	}
-	cl, err := kgo.NewClient(append(c.options(seeds), consumeOptions(o)...)...)
+	cl, err := kgo.NewClient(append(c.options(seeds[:1]), consumeOptions(o)...)...)
 	if err != nil {
 		return 0, &Error{Kind: BadInput, Msg: "consumer configuration", Err: err}
 	}
 	defer cl.CloseAllowingRebalance()
-	n, err := consumeLoop(ctx, cl, o, fn)
+	n, err := consumeLoop(ctx, cl, o, &patience{limit: max(c.cfg.Timeout, 30*time.Second)}, fn)
 	if o.Group != "" {
 		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 		defer cancel()
@@ -237,7 +239,29 @@ func consumeOptions(o ConsumeOptions) []kgo.Opt {
 	return append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: parts}))
 }
 
-func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, fn func(*Record) error) (int64, error) {
+// patience sorts errors of polling into those that end it and those that the library mends by trying again,
+// such as a group whose coordinator is only being made; the latter end it when they last.
+type patience struct {
+	limit time.Duration
+	since time.Time // zero while all is well
+}
+
+// fatal returns err when it ends the polling.
+func (p *patience) fatal(err error) error {
+	group, ok := errors.AsType[*kgo.ErrGroupSession](err)
+	if !ok || isAuthorization(err) || !kerr.IsRetriable(group.Err) && !kgo.IsRetryableBrokerErr(group.Err) {
+		return err
+	}
+	if p.since.IsZero() {
+		p.since = time.Now()
+	}
+	if time.Since(p.since) > p.limit {
+		return err
+	}
+	return nil
+}
+
+func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, p *patience, fn func(*Record) error) (int64, error) {
 	var n int64
 	for {
 		pctx, cancel := ctx, context.CancelFunc(func() {})
@@ -251,13 +275,19 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, fn func(
 			return n, nil
 		}
 		var failed error
-		fs.EachError(func(t string, p int32, err error) {
-			if failed == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-				failed = wrap(err, "consume topic %s partition %d", t, p)
+		fs.EachError(func(t string, part int32, err error) {
+			if failed != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				return
+			}
+			if err = p.fatal(err); err != nil {
+				failed = wrap(err, "consume %s", where(o, t, part))
 			}
 		})
 		if failed != nil {
 			return n, failed
+		}
+		if !fs.Empty() {
+			p.since = time.Time{}
 		}
 		for it := fs.RecordIter(); !it.Done(); {
 			r := it.Next()
@@ -275,6 +305,14 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, fn func(
 			return n, nil
 		}
 	}
+}
+
+// where names what an error of polling concerns; those of a group name no partition.
+func where(o ConsumeOptions, topic string, partition int32) string {
+	if topic == "" {
+		return "topic " + o.Topic + " in group " + o.Group
+	}
+	return fmt.Sprintf("topic %s partition %d", topic, partition)
 }
 
 func recordOf(r *kgo.Record) *Record {
