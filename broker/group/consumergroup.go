@@ -291,10 +291,6 @@ func (g *consumerGroup) subscribedTo(topic string) bool {
 	return ok || !g.subscriptionsKnown
 }
 
-func (g *consumerGroup) hasOffsets() bool {
-	return len(g.offsets) > 0 || len(g.pendingCommits) > 0 || len(g.pendingTxns) > 0
-}
-
 // record is the group as it is stored; assignment nil stores what the members have.
 func (g *consumerGroup) record(assignment map[string][]byte) GroupRecord {
 	r := GroupRecord{Group: g.id, Generation: g.generation, Protocol: g.protocol, StateTimestamp: g.stateSince}

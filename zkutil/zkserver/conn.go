@@ -56,7 +56,7 @@ type conn struct {
 	closing bool // close when out is drained
 	closed  bool
 
-	received, sent, outstanding atomic.Int64
+	received, sent atomic.Int64
 	lastOp                      atomic.Int32
 	lastXid                     atomic.Int32
 	lastLatency, maxLatency     atomic.Int64 // µs

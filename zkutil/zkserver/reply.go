@@ -8,8 +8,6 @@ import (
 	"kctl/zkutil/zkserver/jute"
 )
 
-const replyHeaderSize = 4 + 16 // frame length | xid | zxid | error
-
 // appendReply appends the framed reply to r, which the caller has run.
 func appendReply(b []byte, r *request, zxid int64, code int32) []byte {
 	start := len(b)

@@ -49,9 +49,6 @@ func (w *wal) add(t *ztree.Txn) {
 	binary.BigEndian.PutUint32(w.buf[start:], uint32(len(w.buf)-start-4))
 }
 
-// pending is the size of the frame under construction.
-func (w *wal) pending() int { return len(w.buf) }
-
 // commit writes the frame, whose last transaction is last, and returns when it is durable. After an error the
 // log must not be used any more.
 func (w *wal) commit(last int64) error {
