@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"kctl/broker/api"
 	"kctl/broker/config"
 	"kctl/broker/obs"
 	"kctl/broker/server"
@@ -44,6 +45,7 @@ func (b *Broker) bind() error {
 		Logger:              b.log,
 		Registerer:          b.reg,
 		MaxRequestBytes:     v.Int("socket.request.max.bytes"),
+		PlainRequestBytes:   api.PlainRequestBytesMax,
 		MaxConnections:      v.Int("max.connections"),
 		MaxConnectionsPerIP: v.Int("max.connections.per.ip"),
 		IdleTimeout:         v.Millis("connections.max.idle.ms"),

@@ -9,11 +9,11 @@ import (
 	"kctl/broker/server"
 )
 
-// plainRequestBytesMax bounds every request that carries no records. Decoding makes an array as long as the
+// PlainRequestBytesMax bounds every request that carries no records. Decoding makes an array as long as the
 // request says before it sees the elements, up to one element for each byte that is left, and an element takes
 // some hundred bytes of memory: what 100 MiB may ask for is more than a machine has. The largest honest request,
 // a LeaderAndISR of 100,000 partitions, stays well below.
-const plainRequestBytesMax = 16 << 20
+const PlainRequestBytesMax = 16 << 20
 
 // producePartitionsMax bounds the topics and partitions of one Produce.
 const producePartitionsMax = 1 << 16
@@ -22,8 +22,8 @@ const producePartitionsMax = 1 << 16
 // the header.
 func checkSize(req *server.Request, flexible bool, body []byte) error {
 	if req.Key != produceAPI.key {
-		if len(body) > plainRequestBytesMax {
-			return fmt.Errorf("%w: %s of %d bytes, at most %d are served", errRefused, kmsg.NameForKey(req.Key), len(body), plainRequestBytesMax)
+		if len(body) > PlainRequestBytesMax {
+			return fmt.Errorf("%w: %s of %d bytes, at most %d are served", errRefused, kmsg.NameForKey(req.Key), len(body), PlainRequestBytesMax)
 		}
 		return nil
 	}

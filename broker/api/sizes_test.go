@@ -56,8 +56,8 @@ func TestCheckSize(t *testing.T) {
 		body []byte
 		ok   bool
 	}{
-		{"a large Metadata", metadataAPI.key, make([]byte, plainRequestBytesMax), true},
-		{"too large a Metadata", metadataAPI.key, make([]byte, plainRequestBytesMax+1), false},
+		{"a large Metadata", metadataAPI.key, make([]byte, PlainRequestBytesMax), true},
+		{"too large a Metadata", metadataAPI.key, make([]byte, PlainRequestBytesMax+1), false},
 		{"a Produce", produceAPI.key, produceBody(9, 10, 10), true},
 		{"too many topics", produceAPI.key, many, false},
 		{"a Produce that claims a million topics", produceAPI.key, append([]byte{0, 0, 1, 0, 0, 0, 1, 0xc0, 0x84, 0x3d}, make([]byte, 20)...), false},

@@ -141,10 +141,14 @@ func (b *Builder) AddControl(timestamp int64, c Control) {
 }
 
 // Recompress appends to dst the same batch with another codec: same header fields, same records. limit bounds
-// the unpacked bytes. The records are not looked into.
+// the unpacked bytes. As all of them are at hand, the records are checked as by CheckRecords.
 func Recompress(dst []byte, b Batch, to Compression, limit int) ([]byte, error) {
-	payload, err := Decompress(b.Compression(), nil, b.Payload(), limit)
+	it, err := b.Records(nil, limit)
 	if err != nil {
+		return nil, err
+	}
+	payload := it.rest
+	if err := it.check(false); err != nil {
 		return nil, err
 	}
 	start := len(dst)

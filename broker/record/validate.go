@@ -42,6 +42,11 @@ func (b Batch) CheckRecords(needKeys bool, limit int) error {
 	if err != nil {
 		return err
 	}
+	return it.check(needKeys)
+}
+
+func (it *Iterator) check(needKeys bool) error {
+	b := it.batch
 	next := b.BaseOffset()
 	for it.Next() {
 		r := it.Record()

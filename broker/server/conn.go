@@ -19,6 +19,8 @@ const (
 	firstFrameBytes = 16 << 10
 	// pendingMax bounds the requests of one connection that wait for their answers.
 	pendingMax = 128
+	// produceKey is the API key of the one request that carries records.
+	produceKey = 0
 )
 
 var (
@@ -96,6 +98,9 @@ func (c *Conn) read() (*Request, error) {
 	if size < headerBytes || size > c.srv.opts.MaxRequestBytes {
 		return nil, fmt.Errorf("%w %d", errFrameSize, size)
 	}
+	if err := c.refuseLarge(size); err != nil {
+		return nil, err
+	}
 	c.aheadR += 4
 	frame, err := c.readFrame(size)
 	if err != nil {
@@ -110,6 +115,21 @@ func (c *Conn) read() (*Request, error) {
 		Conn:          c,
 		frame:         frame,
 	}, nil
+}
+
+// refuseLarge looks at the key of a large frame before memory is given to it.
+func (c *Conn) refuseLarge(size int) error {
+	most := c.srv.opts.PlainRequestBytes
+	if most <= 0 || size <= most+readAheadBytes {
+		return nil
+	}
+	if err := c.fill(4 + 2); err != nil {
+		return err
+	}
+	if key := int16(binary.BigEndian.Uint16(c.ahead[c.aheadR+4:])); key != produceKey {
+		return fmt.Errorf("%w %d of a request with API key %d", errFrameSize, size, key)
+	}
+	return nil
 }
 
 // fill reads until ahead holds n unread bytes.

@@ -23,6 +23,7 @@ type Options struct {
 	Logger              *slog.Logger
 	Registerer          prometheus.Registerer // nil: no metrics
 	MaxRequestBytes     int                   // socket.request.max.bytes
+	PlainRequestBytes   int                   // of a request that is no Produce and so carries no records
 	MaxConnections      int
 	MaxConnectionsPerIP int
 	IdleTimeout         time.Duration // connections.max.idle.ms

@@ -25,7 +25,7 @@ func (l *Log) AppendAsLeader(data []byte, epoch cluster.LeaderEpoch, opts Append
 		now = l.m.opts.Now()
 	}
 	nowMs := now.UnixMilli()
-	data, err := prepare(data, cfg, opts.Origin, nowMs)
+	data, err := l.m.prepare(data, cfg, opts.Origin, nowMs)
 	if err != nil {
 		return AppendResult{}, err
 	}
@@ -38,7 +38,7 @@ func (l *Log) AppendAsLeader(data []byte, epoch cluster.LeaderEpoch, opts Append
 
 // prepare does the part of a leader's append that needs no lock. It returns data, or new bytes when the
 // topic's compression.type differs from the batches' codec.
-func prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, error) {
+func (m *Manager) prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("no batches: %w", record.ErrInvalid)
 	}
@@ -51,7 +51,10 @@ func prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, erro
 			return nil, err
 		}
 		rest = next
-		if err := checkLeaderBatch(b, cfg, origin, nowMs); err != nil {
+		if len(b) > int(cfg.MaxMessageBytes) { // before anything is unpacked
+			return nil, tooLarge(b, cfg)
+		}
+		if err := m.checkLeaderBatch(b, cfg, origin, nowMs); err != nil {
 			return nil, err
 		}
 		if convert && b.Compression() != target && !b.IsControl() {
@@ -59,7 +62,14 @@ func prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, erro
 				out = append(make([]byte, 0, len(data)), data[:len(data)-len(rest)-len(b)]...)
 			}
 			at := len(out)
-			if out, err = record.Recompress(out, b, target, unpackLimit(cfg)); err != nil {
+			err := m.unpack(cfg, func(limit int) error {
+				packed, err := record.Recompress(out[:at], b, target, limit)
+				if err == nil {
+					out = packed
+				}
+				return err
+			})
+			if err != nil {
 				return nil, err
 			}
 			b = record.Batch(out[at:])
@@ -69,7 +79,7 @@ func prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, erro
 			b = record.Batch(out[at:])
 		}
 		if len(b) > int(cfg.MaxMessageBytes) {
-			return nil, fmt.Errorf("batch of %d bytes, max.message.bytes is %d: %w", len(b), cfg.MaxMessageBytes, ErrMessageTooLarge)
+			return nil, tooLarge(b, cfg)
 		}
 		if stamp {
 			b.SetLogAppendTime(nowMs)
@@ -87,7 +97,26 @@ func prepare(data []byte, cfg *Config, origin Origin, nowMs int64) ([]byte, erro
 // unpackLimit bounds what one batch may unpack to where it must be unpacked at all.
 func unpackLimit(cfg *Config) int { return max(16<<20, min(100*int(cfg.MaxMessageBytes), 256<<20)) }
 
-func checkLeaderBatch(b record.Batch, cfg *Config, origin Origin, nowMs int64) error {
+// smallUnpackBytes is what a batch may unpack to without waiting for others.
+const smallUnpackBytes = 4 << 20
+
+// unpack calls f, which unpacks a batch up to a limit. Few honest batches are large and a bomb is as large as it
+// may be, so large ones are unpacked one at a time: any number of clients cannot take more memory than one.
+func (m *Manager) unpack(cfg *Config, f func(limit int) error) error {
+	err := f(smallUnpackBytes)
+	if !errors.Is(err, record.ErrTooLarge) {
+		return err
+	}
+	m.bigUnpack.Lock()
+	defer m.bigUnpack.Unlock()
+	return f(unpackLimit(cfg))
+}
+
+func tooLarge(b record.Batch, cfg *Config) error {
+	return fmt.Errorf("batch of %d bytes, max.message.bytes is %d: %w", len(b), cfg.MaxMessageBytes, ErrMessageTooLarge)
+}
+
+func (m *Manager) checkLeaderBatch(b record.Batch, cfg *Config, origin Origin, nowMs int64) error {
 	if err := b.Check(true); err != nil {
 		return err
 	}
@@ -110,7 +139,7 @@ func checkLeaderBatch(b record.Batch, cfg *Config, origin Origin, nowMs int64) e
 		}
 	}
 	if cfg.Compacts() {
-		return b.CheckRecords(true, unpackLimit(cfg))
+		return m.unpack(cfg, func(limit int) error { return b.CheckRecords(true, limit) })
 	}
 	if b.Compression() == record.None {
 		return b.CheckFrames()

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -226,6 +227,34 @@ func TestLogAppendTimeAndCompressionType(t *testing.T) {
 		n++
 	}
 	checkLog(t, l)
+}
+
+// A batch that unpacks to much goes the slow way of unpack, and whatever stands before it in the append stays.
+func TestLargeBatchIsRecompressed(t *testing.T) {
+	_, _, l, _ := newTestLog(t)
+	cfg := smallConfig()
+	cfg.CompressionType, cfg.MaxMessageBytes, cfg.SegmentBytes = "zstd", 1<<20, 4<<20
+	l.SetConfig(cfg)
+	large := record.NewBuilder(record.Gzip)
+	for n := range 6 {
+		large.Add(int64(n), []byte("k"), make([]byte, 1<<20))
+	}
+	data, err := large.Build(batch(t, 2, 5))
+	must(t, err)
+	if res := mustAppend(t, l, data, 1); res.LastOffset != 7 {
+		t.Fatalf("%+v", res)
+	}
+	checkLog(t, l)
+
+	// Records that are none are found where the batch is unpacked anyway.
+	broken := batch(t, 2, 5, func(b *record.Builder) { b.Compression = record.Gzip })
+	payload, err := record.Compress(record.Gzip, nil, make([]byte, 100))
+	must(t, err)
+	broken = append(broken[:record.HeaderSize], payload...)
+	binary.BigEndian.PutUint32(broken[8:], uint32(len(broken)-record.FrameSize))
+	record.Batch(broken).UpdateCRC()
+	_, err = l.AppendAsLeader(broken, 1, AppendOptions{})
+	wantErr(t, err, record.ErrInvalid)
 }
 
 func TestFollowerKeepsOffsets(t *testing.T) {

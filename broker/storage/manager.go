@@ -26,7 +26,8 @@ type Manager struct {
 
 	loaded atomic.Bool // all directories were read
 
-	createMu sync.Mutex // one creation or deletion of a log at a time
+	createMu  sync.Mutex // one creation or deletion of a log at a time
+	bigUnpack sync.Mutex // one large batch is unpacked at a time; guards nothing else, innermost
 
 	mu      sync.RWMutex
 	logs    map[cluster.TopicPartition]*Log
