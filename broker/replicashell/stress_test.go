@@ -83,8 +83,9 @@ func TestLeadersMoveUnderLoad(t *testing.T) {
 	}
 	l.decideAll(tps, 1, ids(1, 2, 3), ids(1, 2, 3))
 	led := &ledger{acked: map[cluster.TopicPartition]map[int64]string{}}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	enough := time.Now().Add(2 * time.Second)
 	var wg sync.WaitGroup
 	for i, tp := range tps {
 		led.acked[tp] = map[int64]string{}
@@ -103,6 +104,9 @@ func TestLeadersMoveUnderLoad(t *testing.T) {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(1+rng.IntN(20)) * time.Millisecond):
 		}
+		if led.count() >= 100 && time.Now().After(enough) {
+			cancel()
+		}
 	}
 	wg.Wait()
 	for id := cluster.BrokerID(1); id <= 3; id++ {
@@ -118,6 +122,12 @@ func TestLeadersMoveUnderLoad(t *testing.T) {
 	if led.n < 100 {
 		t.Errorf("only %d records were acknowledged", led.n)
 	}
+}
+
+func (led *ledger) count() int {
+	led.mu.Lock()
+	defer led.mu.Unlock()
+	return led.n
 }
 
 func (l *lab) load(ctx context.Context, tp cluster.TopicPartition, led *ledger, rng *rand.Rand) {
