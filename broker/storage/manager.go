@@ -31,6 +31,7 @@ type Manager struct {
 
 	mu      sync.RWMutex
 	logs    map[cluster.TopicPartition]*Log
+	order   []*Log // the values of logs sorted, nil when it must be made anew
 	pending []pendingRemoval
 	closed  bool
 	shared  *Config // the last configuration given, shared by logs that have the same
@@ -54,27 +55,42 @@ func (m *Manager) Log(tp cluster.TopicPartition) (*Log, bool) {
 }
 
 // Logs returns all logs in online directories, sorted by partition.
-func (m *Manager) Logs() []*Log {
-	out := m.all()
-	slices.SortFunc(out, func(a, b *Log) int { return a.tp.Compare(b.tp) })
-	return out
-}
+func (m *Manager) Logs() []*Log { return slices.Clone(m.all()) }
 
+// all returns the logs in order, from a list that is made anew only after logs came or went. It must not be
+// changed.
 func (m *Manager) all() []*Log {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	out := make([]*Log, 0, len(m.logs))
-	for _, l := range m.logs {
-		out = append(out, l)
+	order := m.order
+	m.mu.RUnlock()
+	if order != nil {
+		return order
 	}
-	return out
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.order == nil {
+		m.order = make([]*Log, 0, len(m.logs))
+		for _, l := range m.logs {
+			m.order = append(m.order, l)
+		}
+		slices.SortFunc(m.order, func(a, b *Log) int { return a.tp.Compare(b.tp) })
+	}
+	return m.order
+}
+
+// setLog notes a log that came, or with nil that it went. Callers hold mu.
+func (m *Manager) setLog(tp cluster.TopicPartition, l *Log) {
+	m.order = nil
+	if l == nil {
+		delete(m.logs, tp)
+		return
+	}
+	m.logs[tp] = l
 }
 
 func (m *Manager) logsIn(d *logDir) []*Log {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
 	out := make([]*Log, 0, d.logs.Load())
-	for _, l := range m.logs {
+	for _, l := range m.all() {
 		if l.dir == d {
 			out = append(out, l)
 		}
@@ -113,7 +129,7 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 	if m.closed {
 		return nil, ErrClosed
 	}
-	m.logs[tp] = l
+	m.setLog(tp, l)
 	d.logs.Add(1)
 	return l, nil
 }
@@ -191,7 +207,7 @@ func (m *Manager) Delete(tp cluster.TopicPartition) error {
 	old := *l.folder.Load()
 	path := filepath.Join(l.dir.path, deleteFolderName(tp, random))
 	m.mu.Lock()
-	delete(m.logs, tp)
+	m.setLog(tp, nil)
 	m.mu.Unlock()
 	l.dir.logs.Add(-1)
 	if err := m.fs.Rename(old, path); err != nil {

@@ -306,3 +306,42 @@ func TestParallelOpen(t *testing.T) {
 		must(t, m.Close())
 	}
 }
+
+// TestSameHistorySameOperations: a simulation must be able to replay, so nothing may depend on map order.
+func TestSameHistorySameOperations(t *testing.T) {
+	history := func() []string {
+		c := &clock{ms: 1_000_000}
+		fs := vfs.NewMem(func() int64 { return c.ms })
+		var ops []string
+		fs.SetHook(func(op vfs.Op, name string) { ops = append(ops, string(op)+" "+name) })
+		m := openMem(t, fs, c, nil)
+		for i := range 12 {
+			cfg := smallConfig()
+			cfg.FlushMs, cfg.RetentionBytes = 10, 1500
+			l, err := m.Create(cluster.TopicPartition{Topic: "t", Partition: int32(i)}, testID, cfg)
+			must(t, err)
+			for k := range 20 {
+				mustAppend(t, l, batch(t, 2, int64(k), withProducer(int64(k%5), 0, int32(k/5*2))), clusterEpoch(k))
+			}
+			l.SetHighWatermark(l.LogEndOffset())
+			c.ms += 7
+			must(t, m.Housekeep(c.now()))
+		}
+		must(t, m.CheckpointHighWatermarks(nil))
+		must(t, m.Close())
+		m = openMem(t, fs, c, nil)
+		must(t, m.Delete(m.Logs()[3].tp))
+		m.MarkOffline("/data", errors.New("gone"))
+		return ops
+	}
+	first := history()
+	for range 3 {
+		again := history()
+		if strings.Join(first, "\n") != strings.Join(again, "\n") {
+			t.Fatal("the same calls did not do the same")
+		}
+	}
+	if len(first) < 200 {
+		t.Fatalf("%d operations", len(first))
+	}
+}

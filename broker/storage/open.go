@@ -178,7 +178,7 @@ func (m *Manager) openDir(d *logDir) error {
 	}, func(l *Log) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.logs[l.tp] = l
+		m.setLog(l.tp, l)
 		d.logs.Add(1)
 	})
 }
@@ -271,7 +271,7 @@ func (m *Manager) takeOffline(d *logDir, reason error) []cluster.TopicPartition 
 	for tp, l := range m.logs {
 		if l.dir == d {
 			gone = append(gone, tp)
-			delete(m.logs, tp)
+			m.setLog(tp, nil)
 		}
 	}
 	m.mu.Unlock()

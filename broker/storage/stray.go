@@ -26,7 +26,7 @@ func (m *Manager) Stray(tp cluster.TopicPartition) error {
 	old := *l.folder.Load()
 	path := filepath.Join(l.dir.path, strings.TrimSuffix(deleteFolderName(tp, random), dirDeleted)+dirStray)
 	m.mu.Lock()
-	delete(m.logs, tp)
+	m.setLog(tp, nil)
 	m.mu.Unlock()
 	l.dir.logs.Add(-1)
 	if err := m.fs.Rename(old, path); err != nil {
