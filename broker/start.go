@@ -45,6 +45,7 @@ func (b *Broker) bind() error {
 		Logger:              b.log,
 		Registerer:          b.reg,
 		MaxRequestBytes:     v.Int("socket.request.max.bytes"),
+		MaxFrameBytes:       v.Long("queued.max.request.bytes"),
 		PlainRequestBytes:   api.PlainRequestBytesMax,
 		MaxConnections:      v.Int("max.connections"),
 		MaxConnectionsPerIP: v.Int("max.connections.per.ip"),

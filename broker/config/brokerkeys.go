@@ -40,7 +40,7 @@ var networkKeys = []Key{
 	intKey("num.io.threads", "8", 1, maxInt, ClusterWide, "Accepted; each connection has its own goroutine."),
 	intKey("background.threads", "10", 1, maxInt, ClusterWide, "Accepted; background work has its own goroutines."),
 	intKey("queued.max.requests", "500", 1, maxInt, ReadOnly, "Accepted; a connection has a bounded queue of its own."),
-	longKey("queued.max.request.bytes", "-1", -1, maxLong, ReadOnly, "Accepted; see socket.request.max.bytes."),
+	longKey("queued.max.request.bytes", "-1", -1, maxLong, ReadOnly, "Most memory of requests being read or served together, in bytes; a connection that needs more is closed. -1: 1 GiB."),
 	intKey("request.timeout.ms", "30000", 1, maxInt, ReadOnly, "Time-out of requests among brokers, in milliseconds."),
 	intKey("max.request.partition.size.limit", "2000", 1, maxInt, ReadOnly, "Most partitions in one answer of DescribeTopicPartitions."),
 }

@@ -26,6 +26,8 @@ const (
 var (
 	errHangup    = errors.New("request refused")
 	errFrameSize = errors.New("impossible frame size")
+	// errFrameMemory ends a connection whose frame would take more memory than all frames together may.
+	errFrameMemory = errors.New("too much memory is held by requests")
 )
 
 // Conn is one client connection.
@@ -43,9 +45,10 @@ type Conn struct {
 
 	// Owned by the reading goroutine.
 	ahead        [readAheadBytes]byte
-	aheadR       int // read position in ahead
-	aheadW       int // write position in ahead
-	frameMax     int // largest frame received so far: earns memory up front
+	aheadR       int   // read position in ahead
+	aheadW       int   // write position in ahead
+	frameMax     int   // largest frame received so far: earns memory up front
+	reserved     int64 // bytes of the present frame that count against the server's limit
 	readDeadline time.Time
 
 	mu         sync.Mutex // guards the fields below
@@ -74,6 +77,7 @@ func (c *Conn) serve(ctx context.Context) error {
 			return net.ErrClosed
 		}
 		c.srv.handler.Serve(ctx, req)
+		c.unreserve()
 		if !req.state.CompareAndSwap(serving, detached) {
 			if err := c.flush(); err != nil {
 				return err
@@ -157,13 +161,22 @@ func (c *Conn) fill(n int) error {
 // readFrame reads size bytes. Memory is taken as bytes arrive, doubling each time, unless this connection has
 // already delivered a frame of that size.
 func (c *Conn) readFrame(size int) (*Buffer, error) {
-	frame := GetBuffer(min(size, max(firstFrameBytes, c.frameMax)))
+	first := min(size, max(firstFrameBytes, c.frameMax))
+	if err := c.reserve(first); err != nil {
+		return nil, err
+	}
+	frame := GetBuffer(first)
 	n := copy(frame.B[:min(size, cap(frame.B))], c.ahead[c.aheadR:c.aheadW])
 	c.aheadR += n
 	frame.B = frame.B[:n]
 	for len(frame.B) < size {
 		if len(frame.B) == cap(frame.B) {
-			frame.grow(min(size, 4*cap(frame.B)))
+			bigger := min(size, 4*cap(frame.B))
+			if err := c.reserve(bigger); err != nil {
+				frame.Release()
+				return nil, err
+			}
+			frame.grow(bigger)
 		}
 		m, err := c.nc.Read(frame.B[len(frame.B):min(size, cap(frame.B))])
 		frame.B = frame.B[:len(frame.B)+m]
@@ -179,6 +192,30 @@ func (c *Conn) readFrame(size int) (*Buffer, error) {
 		c.frameMax = min(size, classBytes[len(classBytes)-1])
 	}
 	return frame, nil
+}
+
+// reserve counts the memory of the frame being read, n bytes in total now, against what all connections together
+// may hold. Beyond that the connection is given up: waiting for room could wait for ever, since those who hold
+// it may be waiting too.
+func (c *Conn) reserve(n int) error {
+	more := int64(n) - c.reserved
+	if n <= firstFrameBytes || more <= 0 {
+		return nil
+	}
+	if total := c.srv.frameBytes.Add(more); total > c.srv.opts.MaxFrameBytes {
+		c.srv.frameBytes.Add(-more)
+		return fmt.Errorf("%w: %d bytes are held", errFrameMemory, total)
+	}
+	c.reserved += more
+	return nil
+}
+
+// unreserve is called when the frame has been dealt with.
+func (c *Conn) unreserve() {
+	if c.reserved > 0 {
+		c.srv.frameBytes.Add(-c.reserved)
+		c.reserved = 0
+	}
 }
 
 // refreshReadDeadline moves the idle deadline when an eighth of it has passed, so that a busy connection does
@@ -324,6 +361,7 @@ func (c *Conn) kill() {
 // shutdown closes the connection and releases what was never sent, once no writer is left. Requests whose
 // answer is still to come are told to release it themselves.
 func (c *Conn) shutdown() {
+	c.unreserve()
 	c.kill()
 	c.writers.Wait()
 	c.mu.Lock()

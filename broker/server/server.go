@@ -24,6 +24,7 @@ type Options struct {
 	Registerer          prometheus.Registerer // nil: no metrics
 	MaxRequestBytes     int                   // socket.request.max.bytes
 	PlainRequestBytes   int                   // of a request that is no Produce and so carries no records
+	MaxFrameBytes       int64                 // of all requests being read or served together; queued.max.request.bytes, 0: 1 GiB
 	MaxConnections      int
 	MaxConnectionsPerIP int
 	IdleTimeout         time.Duration // connections.max.idle.ms
@@ -41,6 +42,8 @@ type Server struct {
 	nextID   atomic.Uint64
 	draining atomic.Bool
 
+	frameBytes atomic.Int64 // held by frames beyond the first bytes
+
 	mu        sync.Mutex // guards the fields below
 	listeners []listener
 	conns     map[*Conn]struct{}
@@ -57,6 +60,9 @@ type listener struct {
 func New(opts Options) *Server {
 	if opts.MaxRequestBytes <= 0 {
 		opts.MaxRequestBytes = 100 << 20
+	}
+	if opts.MaxFrameBytes <= 0 {
+		opts.MaxFrameBytes = 1 << 30
 	}
 	s := &Server{opts: opts, handler: opts.Handler, log: opts.Logger, metrics: newMetrics(opts.Registerer),
 		conns: make(map[*Conn]struct{}), perIP: make(map[string]int)}

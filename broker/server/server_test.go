@@ -158,6 +158,36 @@ func TestClaimedSizeCostsNothing(t *testing.T) {
 	}
 }
 
+// TestFrameMemoryIsBounded lets connections fill what all frames together may hold: the next one is closed, and
+// when the memory is free again large frames go through.
+func TestFrameMemoryIsBounded(t *testing.T) {
+	const size = 1 << 20
+	s, addr := start(t, Options{MaxFrameBytes: 3*size + size/2, Handler: handlerFunc(echo)})
+	frame := request(0, 1, make([]byte, size))
+	var held []net.Conn
+	for i := range 3 {
+		c := dial(t, addr)
+		held = append(held, c)
+		if _, err := c.Write(frame[:len(frame)-1]); err != nil {
+			t.Fatal(err)
+		}
+		await(t, func() bool { return s.frameBytes.Load() >= int64(i+1)*size })
+	}
+	over := dial(t, addr)
+	_, _ = over.Write(frame)
+	if n, err := io.Copy(io.Discard, over); n != 0 && err == nil {
+		t.Fatalf("a frame beyond the limit was answered with %d bytes", n)
+	}
+	for _, c := range held {
+		go func() { _, _ = c.Write(frame[len(frame)-1:]) }()
+		answer(t, c)
+	}
+	await(t, func() bool { return s.frameBytes.Load() == 0 })
+	last := dial(t, addr)
+	go func() { _, _ = last.Write(frame) }()
+	answer(t, last)
+}
+
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
