@@ -40,7 +40,7 @@ func startCluster(t *testing.T, n int, props map[string]string) *testCluster {
 	for k, v := range props {
 		all[k] = v
 	}
-	hc, err := harness.Start(t.Context(), harness.Options{Kbroker: binary(t, "kbroker"), Dir: dir, Brokers: n, Props: all})
+	hc, err := harness.Start(t.Context(), harness.Options{Kbroker: program(t, "kbroker"), Dir: dir, Brokers: n, Props: all})
 	must(t, err)
 	c := &testCluster{Cluster: hc, began: time.Now()}
 	t.Cleanup(func() {

@@ -16,8 +16,8 @@ var (
 	bin     = flag.String("bin", "", "folder of the binaries; empty: build them")
 )
 
-// binary returns the path of one of our programs, built unless -bin says where it is.
-func binary(t *testing.T, name string) string {
+// program returns the path of one of our programs, built unless -bin says where it is.
+func program(t *testing.T, name string) string {
 	t.Helper()
 	if *bin != "" {
 		return filepath.Join(*bin, name)

@@ -52,7 +52,7 @@ func runRounds(t *testing.T, zookeeper string) {
 	})
 	r := &run{t: t, ctx: ctx, rng: rand.New(rand.NewPCG(s, 1)), ledger: harness.NewLedger(topic)}
 	r.cluster, err = harness.Start(ctx, harness.Options{
-		Kbroker: binary(t, "kbroker"), Dir: dir, Brokers: 3, ZooKeeper: zookeeper,
+		Kbroker: program(t, "kbroker"), Dir: dir, Brokers: 3, ZooKeeper: zookeeper,
 		Props: map[string]string{"zookeeper.session.timeout.ms": "3000", "offsets.topic.replication.factor": "3"},
 	})
 	must(t, err)

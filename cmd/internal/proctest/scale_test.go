@@ -39,7 +39,7 @@ func TestScaleThousandTopics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	d := &dev{t: t, kbroker: binary(t, "kbroker"), dir: dir, log: filepath.Join(dir, "dev.log")}
+	d := &dev{t: t, kbroker: program(t, "kbroker"), dir: dir, log: filepath.Join(dir, "dev.log")}
 	t.Cleanup(func() {
 		if t.Failed() {
 			d.showLog()
@@ -61,7 +61,7 @@ func TestScaleThousandTopics(t *testing.T) {
 	if cpu > idleCPUMax {
 		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, idleCPUMax*100)
 	}
-	d.timeList(ctx, binary(t, "kctl"))
+	d.timeList(ctx, program(t, "kctl"))
 	d.stop()
 }
 

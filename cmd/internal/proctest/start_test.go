@@ -138,7 +138,7 @@ func (r *refusal) check(t *testing.T, zookeeper string) {
 	ctx, cancel := context.WithTimeout(t.Context(), within+20*time.Second)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary(t, "kbroker"), "start", file)
+	cmd := exec.CommandContext(ctx, program(t, "kbroker"), "start", file)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begin := time.Now()
 	err := cmd.Run()
