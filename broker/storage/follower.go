@@ -9,7 +9,8 @@ import (
 )
 
 // AppendAsFollower writes batches with the offsets and epochs that the leader gave them. They must start at
-// or after the log end and rise; a cut-off last batch is ignored. CRCs are checked. Errors: those of
+// or after the log end and rise; a cut-off last batch is ignored. An empty log whose end lies inside the first
+// batch is moved back to the batch's first offset. CRCs are checked. Errors: those of
 // broker/record, ErrUnexpectedOffset, ErrStorage, ErrClosed, ErrOffline.
 func (l *Log) AppendAsFollower(data []byte) (AppendResult, error) {
 	cfg := l.cfg.Load()
@@ -56,7 +57,16 @@ func (l *Log) appendReplicated(data []byte, res *AppendResult, cfg *Config) erro
 	if err := l.usable(); err != nil {
 		return err
 	}
-	if end := l.tail.Load().end; res.BaseOffset < end {
+	end := l.tail.Load().end
+	if res.BaseOffset < end && end == l.start.Load() && firstLast(data) >= end {
+		// An empty log that starts inside a batch of the leader (DeleteRecords): begin with the whole batch. The
+		// leader's log start follows with AdvanceLogStart.
+		if err := l.restartAt(res.BaseOffset); err != nil {
+			return err
+		}
+		end = res.BaseOffset
+	}
+	if res.BaseOffset < end {
 		return fmt.Errorf("%s: batch at %d, log end is %d: %w", l.tp, res.BaseOffset, end, ErrUnexpectedOffset)
 	}
 	res.LogStartOffset = l.start.Load()
@@ -69,6 +79,15 @@ func (l *Log) appendReplicated(data []byte, res *AppendResult, cfg *Config) erro
 		data = data[n:]
 	}
 	return nil
+}
+
+// firstLast is the last offset of the first batch.
+func firstLast(data []byte) int64 {
+	b, _, err := record.Next(data)
+	if err != nil {
+		return -1
+	}
+	return b.LastOffset()
 }
 
 // fitting returns the longest run of batches that may go into one segment: at most limit bytes (one batch at

@@ -308,6 +308,25 @@ func TestFollowerKeepsOffsets(t *testing.T) {
 	}
 }
 
+// TestFollowerStartsInsideABatch: the leader's log start was moved into a batch by DeleteRecords.
+func TestFollowerStartsInsideABatch(t *testing.T) {
+	_, _, leader, _ := newTestLog(t)
+	mustAppend(t, leader, batch(t, 5, 1), 0)
+	data := readAllBytes(t, leader, math.MaxInt64)
+	_, _, f, _ := newTestLog(t)
+	must(t, f.TruncateFullyAndStartAt(3))
+	_, err := f.AppendAsFollower(data)
+	must(t, err)
+	if f.LogStartOffset() != 0 || f.LogEndOffset() != 5 {
+		t.Fatal(f.LogStartOffset(), f.LogEndOffset())
+	}
+	f.SetHighWatermark(5)
+	must(t, f.AdvanceLogStart(3))
+	must(t, f.TruncateFullyAndStartAt(5))
+	_, err = f.AppendAsFollower(data) // all of it below the end
+	wantErr(t, err, ErrUnexpectedOffset)
+}
+
 func TestRollByTimeIndexAndOffset(t *testing.T) {
 	_, _, l, c := newTestLog(t)
 	cfg := DefaultConfig()

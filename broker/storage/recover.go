@@ -162,7 +162,6 @@ func (s *segment) rebuildIndexes() error {
 	if err != nil {
 		return err
 	}
-	s.sinceIndex = since
 	s.setLargest(mark)
 	if err := s.noteTime(mark); err != nil {
 		return err

@@ -156,6 +156,7 @@ func (s *segment) truncateIndexes(pos, end int64) error {
 			return err
 		}
 		s.log.m.log.Warn("index is rebuilt", obs.KeyTopicPartition, s.log.tp.String(), obs.KeyPath, s.offsets.file.path(), obs.Err(err))
+		s.sinceIndex = 0
 		return s.rebuildIndexes()
 	}
 	return s.rereadLargest(pos)
