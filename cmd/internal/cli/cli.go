@@ -26,6 +26,7 @@ import (
 	"kctl/cmd/internal/cli/lag"
 	"kctl/cmd/internal/cli/leaderandisr"
 	"kctl/cmd/internal/cli/meta"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/partitions"
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/topics"
@@ -164,7 +165,7 @@ func report(f *factory.Factory, err error) exit.Code {
 		_ = enc.Encode(errorDoc{rows.APIVersion, "Error", code, err.Error(), hint}) // stderr is all there is
 		return code
 	}
-	fmt.Fprintf(f.IO.Err, "kctl: %v\n", err)
+	fmt.Fprintf(f.IO.Err, "kctl: %s\n", output.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if hint != "" {
 		fmt.Fprintf(f.IO.Err, "  hint: %s\n", hint)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
@@ -77,6 +78,9 @@ func List[T any](p *Printer, k rows.Kind[T], items []T, errs []rows.ErrorRow) er
 	cells := make([][]string, len(items))
 	for i := range items {
 		cells[i] = k.Cells(items[i], wide)
+		for j := range cells[i] {
+			cells[i][j] = Clean(cells[i][j])
+		}
 	}
 	return p.table(k.Header(wide), k.Rights(wide), cells)
 }
@@ -102,9 +106,23 @@ func One[T any](p *Printer, k rows.Kind[T], item T) error {
 			fmt.Fprintln(w, cells[i])
 			continue
 		}
-		fmt.Fprintf(w, "%-*s  %s\n", width+1, n+":", cells[i])
+		fmt.Fprintf(w, "%-*s  %s\n", width+1, n+":", Clean(cells[i]))
 	}
 	return w.Flush()
+}
+
+// Clean takes control characters out of a text from the cluster, so that no name, rack or error message can
+// steer the terminal or break a line.
+func Clean(s string) string {
+	if strings.IndexFunc(s, unicode.IsControl) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
 }
 
 // Object prints a document with apiVersion and kind in front of the fields of v, in JSON or YAML.

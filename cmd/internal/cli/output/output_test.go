@@ -93,6 +93,14 @@ func TestNothingIsCut(t *testing.T) {
 	}
 }
 
+// TestControlCharactersAreHarmless: what a broker or a znode is called cannot steer the terminal.
+func TestControlCharactersAreHarmless(t *testing.T) {
+	got := print(t, output.Printer{Format: output.Table, NoHeaders: true}, []row{{Name: "a\x1b[2J\nb"}})
+	if strings.ContainsAny(got, "\x1b") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "a\uFFFD[2J\uFFFDb") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestOne(t *testing.T) {
 	var b bytes.Buffer
 	p := output.Printer{Out: &b, Format: output.Table}

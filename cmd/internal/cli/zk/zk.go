@@ -80,7 +80,7 @@ func runLs(ctx context.Context, f *factory.Factory, p string, long bool) error {
 			return err
 		}
 		for _, ch := range z.Children {
-			fmt.Fprintln(f.IO.Out, ch)
+			fmt.Fprintln(f.IO.Out, output.Clean(ch))
 		}
 		return nil
 	}
@@ -243,7 +243,7 @@ func runTree(ctx context.Context, f *factory.Factory, start string, depth int, d
 		}
 		name := z.Path
 		if level > 0 {
-			name = strings.Repeat("  ", level) + path.Base(z.Path)
+			name = strings.Repeat("  ", level) + output.Clean(path.Base(z.Path))
 		}
 		if data && z.Data != nil {
 			name += " = " + printable(z.Data)
