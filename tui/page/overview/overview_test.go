@@ -319,3 +319,25 @@ func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
 		t.Errorf("positions of %d partitions are asked for", n)
 	}
 }
+
+// TestAnySize: no size of the terminal breaks the page, and every line fits.
+func TestAnySize(t *testing.T) {
+	d := newDrive(t, 80, 24)
+	for _, keys := range [][]string{nil, {"tab"}, {"tab"}, {"?"}} {
+		d.keys(keys...)
+		for w := range 60 {
+			for h := range 30 {
+				m, _ := d.m.SetSize(w, h)
+				lines := strings.Split(m.View(), "\n")
+				if len(lines) > max(1, h) {
+					t.Fatalf("%dx%d: %d lines", w, h, len(lines))
+				}
+				for _, l := range lines {
+					if got := runewidth.StringWidth(l); got > w {
+						t.Fatalf("%dx%d: a line of %d columns: %q", w, h, got, l)
+					}
+				}
+			}
+		}
+	}
+}

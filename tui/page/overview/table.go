@@ -55,6 +55,9 @@ func (g *grid) line(row []string, widths []int) string {
 
 // fit cuts or pads a line to exactly width columns.
 func fit(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
 	s = strings.Map(printable, s)
 	if w := runewidth.StringWidth(s); w <= width {
 		return s + strings.Repeat(" ", width-w)
