@@ -140,6 +140,12 @@ func FuzzIndexes(f *testing.F) {
 	}
 	f.Add(golden("00000000000000000051.index"), golden("00000000000000000051.timeindex"))
 	f.Add(make([]byte, 24), make([]byte, 36))
+	var lying []byte // good at the end, wrong before
+	for _, e := range []offsetEntry{{5, -13_619_152}, {10, 585}, {17, 1289}} {
+		b := e.encode()
+		lying = append(lying, b[:]...)
+	}
+	f.Add(lying, golden("00000000000000000051.timeindex"))
 	f.Fuzz(func(t *testing.T, offsets, times []byte) {
 		fs := copyGolden(t)
 		for _, base := range []int64{51, 69} {

@@ -292,6 +292,9 @@ func (x *index) lastOffsetEntry() (offsetEntry, bool, error) {
 }
 
 func (x *index) lastTimeEntry() (timeEntry, bool, error) {
+	if e, ok := x.lastInMemory(); ok {
+		return e, true, nil
+	}
 	var buf [timeEntryBytes]byte
 	n := x.count()
 	if n == 0 {
@@ -301,6 +304,16 @@ func (x *index) lastTimeEntry() (timeEntry, bool, error) {
 		return timeEntry{}, false, err
 	}
 	return decodeTimeEntry(buf[:]), true, nil
+}
+
+// lastInMemory is the fast path of an append: the last time entry while it is not on disk.
+func (x *index) lastInMemory() (timeEntry, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if n := len(x.tail); n > 0 {
+		return decodeTimeEntry(x.tail[n-timeEntryBytes:]), true
+	}
+	return timeEntry{}, false
 }
 
 // around returns the last entry at or below rel and the first above it.
