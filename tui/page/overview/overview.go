@@ -111,12 +111,32 @@ func (m Model) Update(msg tea.Msg) (Model, tea.Cmd) {
 		}
 		return m.load()
 	case tea.KeyMsg:
-		if m.filtering {
-			return m.typeFilter(msg)
-		}
-		return m.act(keys.Of(msg))
+		return m.key(msg)
 	}
 	return m, nil
+}
+
+// key handles one key press. Keys typed fast, or sent by a program, arrive as one message with several
+// runes: each counts.
+func (m Model) key(msg tea.KeyMsg) (Model, tea.Cmd) {
+	if m.filtering {
+		return m.typeFilter(msg)
+	}
+	if msg.Type != tea.KeyRunes || len(msg.Runes) <= 1 || msg.Paste {
+		return m.act(keys.Of(msg))
+	}
+	var cmds []tea.Cmd
+	for i, r := range msg.Runes {
+		if m.filtering { // the rest was typed into the filter
+			var cmd tea.Cmd
+			m, cmd = m.typeFilter(tea.KeyMsg{Type: tea.KeyRunes, Runes: msg.Runes[i:]})
+			return m, tea.Batch(append(cmds, cmd)...)
+		}
+		var cmd tea.Cmd
+		m, cmd = m.act(keys.Of(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
+		cmds = append(cmds, cmd)
+	}
+	return m, tea.Batch(cmds...)
 }
 
 // loaded takes a snapshot, unless a newer one was asked for meanwhile.
