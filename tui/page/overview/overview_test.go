@@ -269,6 +269,19 @@ func TestErrorsKeepTheLastPicture(t *testing.T) {
 	}
 }
 
+// TestFirstAnswerFails: the whole error is on the screen, not a part of it in a title.
+func TestFirstAnswerFails(t *testing.T) {
+	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), time.Second)
+	m, _ = m.Init()
+	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Err: errors.New("no broker answers: 127.0.0.1:19092: connection refused; 127.0.0.1:19093: connection refused")})
+	v := m.View()
+	for _, want := range []string{"no answer yet", "127.0.0.1:19092: connection refused;", "127.0.0.1:19093: connection refused", "asking again every 1s"} {
+		if !strings.Contains(v, want) {
+			t.Errorf("%q is missing:\n%s", want, v)
+		}
+	}
+}
+
 func TestCursorAndFilter(t *testing.T) {
 	d := newDrive(t, 80, 24)
 	d.keys("end")

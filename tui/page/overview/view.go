@@ -43,9 +43,12 @@ func (m *Model) replicationFactor() int {
 func (m Model) View() string {
 	lines := make([]string, 0, m.height)
 	lines = append(lines, m.theme.Title.Render(fit(m.title(), m.width)))
-	if m.help {
+	switch {
+	case m.help:
 		lines = append(lines, m.helpLines()...)
-	} else {
+	case m.snap == nil:
+		lines = append(lines, m.waitingLines()...)
+	default:
 		h := m.layout()
 		for p := range panes {
 			if h[p] > 0 {
@@ -64,7 +67,7 @@ func (m Model) View() string {
 func (m *Model) title() string {
 	if m.snap == nil {
 		if m.err != "" {
-			return " kctl  no answer: " + m.err
+			return " kctl  no answer yet"
 		}
 		return " kctl  reading the cluster"
 	}
@@ -98,6 +101,27 @@ func (m *Model) bottom() string {
 		return "! " + m.lagErr
 	}
 	return keys.Bar(m.width)
+}
+
+// waitingLines stand in for the panes until the first answer: nothing, or the whole error, wrapped.
+func (m *Model) waitingLines() []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(m.err) {
+		if line != "" && len(line)+1+len(word) > m.width-2 {
+			out = append(out, fit("  "+line, m.width))
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	out = append(out, fit("  "+line, m.width))
+	if m.err != "" {
+		out = append(out, fit("", m.width), fit("  asking again every "+m.refresh.String()+"; q leaves", m.width))
+	}
+	return out
 }
 
 func (m *Model) helpLines() []string {
