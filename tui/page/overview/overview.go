@@ -76,7 +76,7 @@ type Model struct {
 	help      bool
 }
 
-// New returns the page; nothing is read before Init.
+// New returns the page; nothing is read before Init. With refresh 0 it reads when asked to only.
 func New(loader *data.Loader, th theme.Theme, refresh time.Duration) Model {
 	return Model{loader: loader, theme: th, refresh: refresh, focus: partitionsPane, width: 80, height: 24,
 		lag: map[cluster.TopicPartition][]rows.ReplicaLag{}}
@@ -145,7 +145,10 @@ func (m Model) loaded(msg data.SnapshotLoaded) (Model, tea.Cmd) {
 		return m, nil
 	}
 	m.inFlight = false
-	next := data.After(m.seq, m.refresh)
+	var next tea.Cmd
+	if m.refresh > 0 {
+		next = data.After(m.seq, m.refresh)
+	}
 	if msg.Err != nil {
 		m.err = msg.Err.Error()
 		return m, next

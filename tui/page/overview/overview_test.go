@@ -99,7 +99,7 @@ func testSnapshot() *model.Snapshot {
 
 func at() time.Time { return time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC) }
 
-// drive feeds the page like Bubble Tea does: commands run to the end, their messages come back, ticks do not.
+// drive feeds the page like Bubble Tea does: commands run to the end, their messages come back.
 type drive struct {
 	t   *testing.T
 	m   Model
@@ -109,7 +109,7 @@ type drive struct {
 func newDrive(t *testing.T, w, h int) *drive {
 	t.Helper()
 	src := &fixed{}
-	d := &drive{t: t, m: New(data.New(t.Context(), src, at), theme.New(false), time.Hour), src: src}
+	d := &drive{t: t, m: New(data.New(t.Context(), src, at), theme.New(false), 0), src: src}
 	d.do(d.m.SetSize(w, h))
 	d.do(d.m.Init())
 	return d
@@ -120,24 +120,18 @@ func (d *drive) do(m Model, cmd tea.Cmd) {
 	d.runCmd(cmd)
 }
 
-// runCmd runs a command in place. Timers (data.After) are left out: they would only be waited for.
+// runCmd runs a command in place; the page makes no timers without a refresh time.
 func (d *drive) runCmd(cmd tea.Cmd) {
 	if cmd == nil {
 		return
 	}
-	done := make(chan tea.Msg, 1)
-	go func() { done <- cmd() }()
-	select {
-	case msg := <-done:
-		switch msg := msg.(type) {
-		case tea.BatchMsg:
-			for _, c := range msg {
-				d.runCmd(c)
-			}
-		case data.SnapshotLoaded, data.LagLoaded:
-			d.do(d.m.Update(msg))
+	switch msg := cmd().(type) {
+	case tea.BatchMsg:
+		for _, c := range msg {
+			d.runCmd(c)
 		}
-	case <-time.After(200 * time.Millisecond): // the hour-long timer
+	case data.SnapshotLoaded, data.LagLoaded:
+		d.do(d.m.Update(msg))
 	}
 }
 
@@ -328,7 +322,7 @@ func TestKeysInOneMessage(t *testing.T) {
 
 // TestOnlyWhatIsVisibleIsAskedFor: on a big cluster the positions of one screen are read, not of all.
 func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
-	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), time.Hour)
+	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), 0)
 	big := &model.Snapshot{Topics: []model.Topic{{Name: "big"}}}
 	for i := range int32(39_000) {
 		big.Topics[0].Partitions = append(big.Topics[0].Partitions, model.Partition{Topic: "big", Partition: i, Leader: 1, Replicas: ids{1}, ISR: ids{1}})
