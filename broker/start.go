@@ -46,7 +46,7 @@ func (b *Broker) bind() error {
 		Registerer:          b.reg,
 		MaxRequestBytes:     v.Int("socket.request.max.bytes"),
 		MaxFrameBytes:       v.Long("queued.max.request.bytes"),
-		PlainRequestBytes:   api.PlainRequestBytesMax,
+		RequestBytesMax:     api.RequestBytesMax,
 		MaxConnections:      v.Int("max.connections"),
 		MaxConnectionsPerIP: v.Int("max.connections.per.ip"),
 		IdleTimeout:         v.Millis("connections.max.idle.ms"),

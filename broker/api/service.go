@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,7 @@ type Service struct {
 	log     *slog.Logger
 	table   [keyMax]*definition
 	version []kmsg.ApiVersionsResponseApiKey
+	large   sync.Mutex // one large request is decoded at a time; guards nothing, innermost
 	requests
 }
 
@@ -100,7 +102,7 @@ func (s *Service) Serve(ctx context.Context, req *server.Request) {
 		s.reply(&call{Request: req}, s.apiVersionsFallback())
 		return
 	}
-	c, err := decode(req)
+	c, err := s.decode(req)
 	if err != nil {
 		s.refuse(req, err)
 		return
@@ -135,7 +137,7 @@ func (s *Service) refuse(req *server.Request, err error) {
 }
 
 // decode reads the rest of the header and the body. The version has been checked.
-func decode(req *server.Request) (*call, error) {
+func (s *Service) decode(req *server.Request) (*call, error) {
 	r := kbin.Reader{Src: req.Rest}
 	var clientID string
 	if id := r.NullableString(); id != nil {
@@ -149,11 +151,8 @@ func decode(req *server.Request) (*call, error) {
 	if !r.Ok() {
 		return nil, fmt.Errorf("%w: broken header of %s version %d", errRefused, kmsg.NameForKey(req.Key), req.Version)
 	}
-	if err := checkSize(req, body.IsFlexible(), r.Src); err != nil {
+	if err := s.decodeBody(req, body, r.Src); err != nil {
 		return nil, err
-	}
-	if err := body.ReadFrom(r.Src); err != nil {
-		return nil, fmt.Errorf("%w: %s version %d does not decode: %v", errRefused, kmsg.NameForKey(req.Key), req.Version, err)
 	}
 	return &call{Request: req, clientID: clientID, body: body}, nil
 }

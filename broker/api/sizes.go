@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -9,28 +10,81 @@ import (
 	"kctl/broker/server"
 )
 
-// PlainRequestBytesMax bounds every request that carries no records. Decoding makes an array as long as the
-// request says before it sees the elements, up to one element for each byte that is left, and an element takes
-// some hundred bytes of memory: what 100 MiB may ask for is more than a machine has. The largest honest request,
-// a LeaderAndISR of 100,000 partitions, stays well below.
-const PlainRequestBytesMax = 16 << 20
+// Decoding makes an array as long as the request says, up to one element for every two bytes that are left, and
+// an element takes some hundred bytes of memory, its answer as much again: what 100 MiB may ask for is more than
+// a machine has. So requests that carry no records have bounds of their own, far above anything honest.
+const (
+	plainRequestBytesMax   = 8 << 20
+	controlRequestBytesMax = 64 << 20 // a LeaderAndISR of a million partitions
+	plainElementsMax       = 200_000  // topics, partitions, members, ... of one request
+	producePartitionsMax   = 1 << 16  // topics and partitions of one Produce
 
-// producePartitionsMax bounds the topics and partitions of one Produce.
-const producePartitionsMax = 1 << 16
+	// largeRequestBytes is from where on requests are decoded one at a time.
+	largeRequestBytes = 128 << 10
+)
 
-// checkSize refuses a request that would take memory out of proportion when it is decoded. body is what follows
-// the header.
-func checkSize(req *server.Request, flexible bool, body []byte) error {
-	if req.Key != produceAPI.key {
-		if len(body) > PlainRequestBytesMax {
-			return fmt.Errorf("%w: %s of %d bytes, at most %d are served", errRefused, kmsg.NameForKey(req.Key), len(body), PlainRequestBytesMax)
-		}
-		return nil
+// RequestBytesMax is the size of the largest request of an API key that is served; 0: socket.request.max.bytes
+// alone decides.
+func RequestBytesMax(key int16) int {
+	switch key {
+	case produceAPI.key:
+		return 0
+	case leaderAndISRAPI.key, stopReplicaAPI.key, updateMetadataAPI.key:
+		return controlRequestBytesMax
 	}
-	if n, ok := countProduce(req.Version, flexible, body); !ok || n > producePartitionsMax {
-		return fmt.Errorf("%w: %s version %d with impossible or more than %d partitions", errRefused, kmsg.NameForKey(req.Key), req.Version, producePartitionsMax)
+	return plainRequestBytesMax
+}
+
+// decodeBody fills body, within the bounds.
+func (s *Service) decodeBody(req *server.Request, body kmsg.Request, src []byte) error {
+	name := kmsg.NameForKey(req.Key)
+	if req.Key == produceAPI.key {
+		if n, ok := countProduce(req.Version, body.IsFlexible(), src); !ok || n > producePartitionsMax {
+			return fmt.Errorf("%w: %s version %d with impossible or more than %d partitions", errRefused, name, req.Version, producePartitionsMax)
+		}
+		return readBody(req, body, src)
+	}
+	if most := RequestBytesMax(req.Key); len(src) > most {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d are served", errRefused, name, len(src), most)
+	}
+	if len(src) <= largeRequestBytes {
+		return readBody(req, body, src)
+	}
+	s.large.Lock()
+	defer s.large.Unlock()
+	if err := readBody(req, body, src); err != nil {
+		return err
+	}
+	if RequestBytesMax(req.Key) == plainRequestBytesMax && elements(reflect.ValueOf(body).Elem(), 2) > plainElementsMax {
+		return fmt.Errorf("%w: %s of more than %d elements", errRefused, name, plainElementsMax)
 	}
 	return nil
+}
+
+func readBody(req *server.Request, body kmsg.Request, src []byte) error {
+	if err := body.ReadFrom(src); err != nil {
+		return fmt.Errorf("%w: %s version %d does not decode: %v", errRefused, kmsg.NameForKey(req.Key), req.Version, err)
+	}
+	return nil
+}
+
+// elements counts what the arrays of a request hold, down to a depth.
+func elements(v reflect.Value, depth int) int {
+	n := 0
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() != reflect.Slice || f.Type().Elem().Kind() == reflect.Uint8 {
+			continue
+		}
+		n += f.Len()
+		if depth < 2 || f.Type().Elem().Kind() != reflect.Struct {
+			continue
+		}
+		for j := range f.Len() {
+			n += elements(f.Index(j), depth-1)
+		}
+	}
+	return n
 }
 
 // countProduce walks over a Produce without allocating and counts its topics and partitions. ok is false when

@@ -48,21 +48,33 @@ func TestCountProduce(t *testing.T) {
 	}
 }
 
-func TestCheckSize(t *testing.T) {
-	many := produceBody(9, producePartitionsMax+1, 0)
+func TestDecodeBounds(t *testing.T) {
+	metadata := func(topics int) []byte {
+		req := kmsg.NewPtrMetadataRequest()
+		req.Version = 9
+		for range topics {
+			name := ""
+			req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: &name})
+		}
+		return req.AppendTo(nil)
+	}
 	for _, c := range []struct {
 		name string
 		key  int16
 		body []byte
 		ok   bool
 	}{
-		{"a large Metadata", metadataAPI.key, make([]byte, PlainRequestBytesMax), true},
-		{"too large a Metadata", metadataAPI.key, make([]byte, PlainRequestBytesMax+1), false},
+		{"a Metadata", metadataAPI.key, metadata(10), true},
+		{"a large Metadata", metadataAPI.key, metadata(plainElementsMax), true},
+		{"too many topics in a Metadata", metadataAPI.key, metadata(plainElementsMax + 1), false},
+		{"too large a Metadata", metadataAPI.key, append(metadata(1), make([]byte, plainRequestBytesMax)...), false},
 		{"a Produce", produceAPI.key, produceBody(9, 10, 10), true},
-		{"too many topics", produceAPI.key, many, false},
+		{"too many topics in a Produce", produceAPI.key, produceBody(9, producePartitionsMax+1, 0), false},
 		{"a Produce that claims a million topics", produceAPI.key, append([]byte{0, 0, 1, 0, 0, 0, 1, 0xc0, 0x84, 0x3d}, make([]byte, 20)...), false},
 	} {
-		err := checkSize(&server.Request{Key: c.key, Version: 9}, true, c.body)
+		body := kmsg.RequestForKey(c.key)
+		body.SetVersion(9)
+		err := new(Service).decodeBody(&server.Request{Key: c.key, Version: 9}, body, c.body)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, errRefused) {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -19,8 +19,8 @@ const (
 	firstFrameBytes = 16 << 10
 	// pendingMax bounds the requests of one connection that wait for their answers.
 	pendingMax = 128
-	// produceKey is the API key of the one request that carries records.
-	produceKey = 0
+	// largeFrameBytes is from where on a frame's API key is looked at before the rest is read.
+	largeFrameBytes = 1 << 20
 )
 
 var (
@@ -123,14 +123,14 @@ func (c *Conn) read() (*Request, error) {
 
 // refuseLarge looks at the key of a large frame before memory is given to it.
 func (c *Conn) refuseLarge(size int) error {
-	most := c.srv.opts.PlainRequestBytes
-	if most <= 0 || size <= most+readAheadBytes {
+	if c.srv.opts.RequestBytesMax == nil || size <= largeFrameBytes {
 		return nil
 	}
 	if err := c.fill(4 + 2); err != nil {
 		return err
 	}
-	if key := int16(binary.BigEndian.Uint16(c.ahead[c.aheadR+4:])); key != produceKey {
+	key := int16(binary.BigEndian.Uint16(c.ahead[c.aheadR+4:]))
+	if most := c.srv.opts.RequestBytesMax(key); most > 0 && size > most+readAheadBytes {
 		return fmt.Errorf("%w %d of a request with API key %d", errFrameSize, size, key)
 	}
 	return nil

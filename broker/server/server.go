@@ -23,7 +23,7 @@ type Options struct {
 	Logger              *slog.Logger
 	Registerer          prometheus.Registerer // nil: no metrics
 	MaxRequestBytes     int                   // socket.request.max.bytes
-	PlainRequestBytes   int                   // of a request that is no Produce and so carries no records
+	RequestBytesMax     func(key int16) int   // the same by API key, 0: no other bound; nil: none
 	MaxFrameBytes       int64                 // of all requests being read or served together; queued.max.request.bytes, 0: 1 GiB
 	MaxConnections      int
 	MaxConnectionsPerIP int
