@@ -106,9 +106,6 @@ func (c *Controller) brokerChange(done func()) {
 				c.emit(Note{Kind: NoteBrokerFailed, Broker: id})
 			case info.Epoch != c.brokers[id].info.Epoch:
 				gone, joined = append(gone, id), append(joined, id)
-				if info.DataEpoch != c.brokers[id].info.DataEpoch {
-					crashed = append(crashed, id)
-				}
 				c.emit(Note{Kind: NoteBrokerBounced, Broker: id})
 			default:
 				c.brokerUpdated(info)
@@ -121,9 +118,16 @@ func (c *Controller) brokerChange(done func()) {
 		}
 		slices.Sort(joined)
 		for _, id := range joined {
+			if old := c.brokers[id]; c.crashed(now[id]) || old != nil && old.info.DataEpoch != now[id].DataEpoch {
+				crashed = append(crashed, id)
+			}
+		}
+		for _, id := range joined {
 			c.emit(Note{Kind: NoteBrokerStarted, Broker: id})
 		}
-		c.brokersFailed(gone, crashed, func() { c.brokersStarted(joined, now, done) })
+		c.brokersFailed(gone, crashed, func() {
+			c.brokersStarted(joined, crashed, now, func() { c.noteDataEpochs(done) })
+		})
 	})
 }
 
@@ -208,7 +212,7 @@ func (c *Controller) repairWith(s strategy, ps []*partition, reason string, then
 
 // brokersStarted adds brokers: first the others learn where they are, then they are sent their partitions
 // (V3 point A.11), then what has no leader is tried again.
-func (c *Controller) brokersStarted(joined []cluster.BrokerID, now map[cluster.BrokerID]cluster.Broker, then func()) {
+func (c *Controller) brokersStarted(joined, crashed []cluster.BrokerID, now map[cluster.BrokerID]cluster.Broker, then func()) {
 	if len(joined) == 0 {
 		then()
 		return
@@ -239,7 +243,8 @@ func (c *Controller) brokersStarted(joined []cluster.BrokerID, now map[cluster.B
 			}
 		}
 	})
-	c.electMissing(func() { c.resumeDeletions(then) })
+	// What has no leader is tried again; so are ISRs to which a leader added a broker that was dead and crashed.
+	c.repairCrashed(crashed, "leaderless", func() { c.resumeDeletions(then) })
 }
 
 func (c *Controller) addBroker(info cluster.Broker) {

@@ -96,6 +96,7 @@ type Controller struct {
 	metadata    metadataLog
 	transitions transitions
 	repair      repairs
+	dataEpochs  dataEpochs
 	handovers   []*handover
 }
 
@@ -118,6 +119,7 @@ func (c *Controller) reset() {
 	c.metadata = metadataLog{}
 	c.transitions = transitions{}
 	c.repair = repairs{}
+	c.dataEpochs = dataEpochs{}
 	c.handovers = nil
 }
 

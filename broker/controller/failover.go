@@ -61,6 +61,7 @@ func (c *Controller) load(done func()) {
 		{Kind: zkop.Exists, Path: znode.PreferredReplicaElectionPath, Watch: true},
 		{Kind: zkop.Children, Path: znode.LeadershipAlertsPath},
 		{Kind: zkop.Exists, Path: znode.FeaturePath},
+		{Kind: zkop.Get, Path: znode.BrokerDataEpochsPath},
 	}
 	c.read(reqs, func(got []zkop.Response) {
 		for i := range 5 {
@@ -84,6 +85,7 @@ func (c *Controller) load(done func()) {
 		slices.Sort(l.deletes)
 		slices.Sort(l.notifications)
 		c.transitions.parentKnown = got[6].Err == nil
+		c.loadDataEpochs(&got[8])
 		c.loadHousekeeping(l, errors.Is(got[7].Err, zkop.ErrNoNode), done)
 	})
 }
@@ -242,8 +244,12 @@ func (c *Controller) takeOver(l *loaded, done func()) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
+	var crashed []cluster.BrokerID
 	for _, id := range ids {
 		c.addBroker(l.brokers[id])
+		if c.crashed(l.brokers[id]) {
+			crashed = append(crashed, id)
+		}
 	}
 	c.adoptAlerts(l.alerts)
 	c.markDeletions(l.deletes)
@@ -253,10 +259,10 @@ func (c *Controller) takeOver(l *loaded, done func()) {
 			c.publish(p, "controller-failover")
 		}
 	})
-	c.repairPartitions(c.collect(c.wantsRepair), "controller-failover", func() {
+	c.repairCrashed(crashed, "controller-failover", func() {
 		c.note(NoteFailover, len(c.order), "")
 		c.startTerm(l)
-		done()
+		c.noteDataEpochs(done)
 	})
 }
 
