@@ -29,8 +29,10 @@ import (
 //	                                           and again until it exits with N
 //	fields PATH NAME...                        the JSON object at PATH of the last stdout has these fields, in order
 //	value PATH VALUE                           the JSON value at PATH of the last stdout
-//	crash|stop|restart ID                      a broker crashes, ends in order, comes back
+//	crash|shutdown|restart ID                 a broker crashes, ends in order, comes back
 //	move-state TOPIC PARTITION LEADER          write a decision that no broker is told of
+//
+// A script that stops early passes: testscript's own "stop" must not be used for brokers.
 //
 // $BROKERS, $ZK and $CONTROLLER name the cluster; kctl is given the first two by its environment.
 func TestScripts(t *testing.T) {
@@ -71,8 +73,8 @@ func commands(t *testing.T, c *brokertest.Cluster) map[string]command {
 		}
 	}
 	return map[string]command{
-		"kctl": func(ts *testscript.TestScript, _ bool, args []string) { runKctl(t, ts, args) },
-		"crash": onBroker(c.Kill), "stop": onBroker(c.Stop), "restart": onBroker(c.Restart),
+		"kctl":  func(ts *testscript.TestScript, _ bool, args []string) { runKctl(t, ts, args) },
+		"crash": onBroker(c.Kill), "shutdown": onBroker(c.Stop), "restart": onBroker(c.Restart),
 		"fields":     checkFields,
 		"value":      checkValue,
 		"move-state": func(ts *testscript.TestScript, _ bool, args []string) { moveState(t, c, ts, args) },
