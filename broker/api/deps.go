@@ -80,6 +80,7 @@ type Topics interface {
 // ProducerIDs hands out producer ids.
 type ProducerIDs interface {
 	Next(ctx context.Context) (int64, error)
+	Block(ctx context.Context, broker cluster.BrokerID) (first int64, length int32, err error)
 }
 
 // Deps are the parts of a broker that requests reach. All are required except Registerer.

@@ -123,6 +123,9 @@ func (f *fakes) Gone(context.Context, string) error   { return nil }
 func (f *fakes) AddPartitions(context.Context, string, topicadmin.Growth) error {
 	return nil
 }
+func (f *fakes) Block(context.Context, cluster.BrokerID) (int64, int32, error) {
+	return 4000, 1000, nil
+}
 func (f *fakes) Next(context.Context) (int64, error) { return 4000, nil }
 
 // noZooKeeper is a client of an empty tree that refuses every write.

@@ -35,7 +35,7 @@ func definitions() []definition {
 		initProducerIDAPI, offsetForLeaderEpochAPI, describeConfigsAPI, alterConfigsAPI, describeLogDirsAPI,
 		describeACLsAPI, createACLsAPI, deleteACLsAPI,
 		createPartitionsAPI, deleteGroupsAPI, electLeadersAPI, incrementalAlterConfigsAPI, offsetDeleteAPI,
-		alterPartitionAPI, describeClusterAPI,
+		alterPartitionAPI, describeClusterAPI, allocateProducerIDsAPI,
 	}
 }
 

@@ -380,6 +380,26 @@ func TestUpdateMetadataFencing(t *testing.T) {
 	}
 }
 
+func TestAllocateProducerIDs(t *testing.T) {
+	f := &fakes{active: true}
+	w := newWire(t, newService(t, f))
+	ask := func(broker int32) *kmsg.AllocateProducerIDsResponse {
+		req := kmsg.NewPtrAllocateProducerIDsRequest()
+		req.BrokerID, req.BrokerEpoch = broker, 7
+		return w.exchange(w.dial(), req).(*kmsg.AllocateProducerIDsResponse)
+	}
+	if r := ask(2); r.ErrorCode != 0 || r.ProducerIDStart != 4000 || r.ProducerIDLen != 1000 {
+		t.Errorf("%+v", r)
+	}
+	if r := ask(9); r.ErrorCode != kerr.BrokerIDNotRegistered.Code {
+		t.Errorf("unknown broker: %+v", r)
+	}
+	f.active = false
+	if r := ask(2); r.ErrorCode != kerr.NotController.Code {
+		t.Errorf("not the controller: %+v", r)
+	}
+}
+
 // FuzzRequest throws bytes at every handler: whatever they are, nothing panics and exactly one answer is given.
 func FuzzRequest(f *testing.F) {
 	for _, d := range definitions() {
