@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/model"
 )
 
 // certificate makes a self-signed certificate for a name and returns it with its PEM form.
@@ -81,9 +84,9 @@ func answerKafka(conn net.Conn, login bool) {
 		switch key {
 		case 18:
 			r := kmsg.NewPtrApiVersionsResponse()
-			for _, k := range []int16{3, 18} {
+			for k, highest := range map[int16]int16{1: 11, 3: 1, 18: 1} {
 				a := kmsg.NewApiVersionsResponseApiKey()
-				a.ApiKey, a.MaxVersion = k, 1
+				a.ApiKey, a.MaxVersion = k, highest
 				r.ApiKeys = append(r.ApiKeys, a)
 			}
 			if version > 1 {
@@ -95,6 +98,8 @@ func answerKafka(conn net.Conn, login bool) {
 				return
 			}
 			resp = kmsg.NewPtrMetadataResponse()
+		case 1:
+			resp = oneBatch(time.UnixMilli(batchTime))
 		default:
 			return
 		}
@@ -106,6 +111,23 @@ func answerKafka(conn net.Conn, login bool) {
 			return
 		}
 	}
+}
+
+// batchTime is the base timestamp of the batch that the fake broker returns for every Fetch.
+const batchTime = 1_700_000_000_000
+
+// oneBatch is a Fetch response with the header of one empty batch.
+func oneBatch(at time.Time) *kmsg.FetchResponse {
+	batch := make([]byte, 61)
+	batch[16] = 2
+	binary.BigEndian.PutUint64(batch[27:], uint64(at.UnixMilli()))
+	p := kmsg.NewFetchResponseTopicPartition()
+	p.RecordBatches = batch
+	t := kmsg.NewFetchResponseTopic()
+	t.Topic, t.Partitions = "t", append(t.Partitions, p)
+	r := kmsg.NewPtrFetchResponse()
+	r.Topics = append(r.Topics, t)
+	return r
 }
 
 func readFull(conn net.Conn, b []byte) (int, error) {
@@ -212,5 +234,35 @@ func TestSilentServer(t *testing.T) {
 		if (err == nil) != tt.ok || took > 4500*time.Millisecond || tt.ok && took > 2*time.Second || !tt.ok && KindOf(err) != Unreachable {
 			t.Errorf("%v: %v after %s", tt.seeds, err, took)
 		}
+	}
+}
+
+// TestLagTimes: the lag in time is the age of the first record that a follower lacks, read from the leader;
+// it is looked up only for followers behind the leader's high watermark.
+func TestLagTimes(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serve(t, ln, false)
+	c, err := Open(t.Context(), Config{Bootstrap: []string{addr}, Timeout: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.addrs[1] = addr
+	rows := []model.ReplicaPosition{
+		{Topic: "t", Broker: 1, Leader: true, LogEndOffset: 100, HighWatermark: 90},
+		{Topic: "t", Broker: 2, LogEndOffset: 50, LagRecords: 50, LagMs: -1}, // behind the high watermark
+		{Topic: "t", Broker: 3, LogEndOffset: 95, LagRecords: 5, LagMs: -1},  // what it lacks cannot be read yet
+		{Topic: "t", Broker: 4, LogEndOffset: 100, LagRecords: 0, LagMs: 0},
+	}
+	c.lagTimes(t.Context(), rows)
+	want := time.Since(time.UnixMilli(batchTime)).Milliseconds()
+	if got := rows[1].LagMs; got < want-10_000 || got > want+10_000 {
+		t.Errorf("lag of %d ms, want about %d", got, want)
+	}
+	if rows[2].LagMs != -1 || rows[3].LagMs != 0 {
+		t.Errorf("%d %d", rows[2].LagMs, rows[3].LagMs)
 	}
 }
