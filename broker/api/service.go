@@ -48,9 +48,14 @@ type Service struct {
 	log     *slog.Logger
 	table   [keyMax]*definition
 	version []kmsg.ApiVersionsResponseApiKey
-	large   sync.Mutex // one large request is decoded at a time; guards nothing, innermost
+	large   sync.Mutex  // one large request is decoded at a time; guards nothing, innermost
+	lines   obs.Limiter // of refused requests
+	refused prometheus.Counter
 	requests
 }
+
+// linesPerSecond bounds the log lines about refused requests.
+const linesPerSecond = 5
 
 // requests are the metrics by API, indexed by key.
 type requests struct {
@@ -69,11 +74,12 @@ var errRefused = errors.New("request refused")
 
 // New returns a Service over deps.
 func New(deps Deps) *Service {
-	s := &Service{Deps: deps, log: deps.Logger}
+	s := &Service{Deps: deps, log: deps.Logger, lines: obs.Limiter{PerSecond: linesPerSecond}}
+	s.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "kafka_network_requests_refused_total", Help: "Requests that closed their connection: unknown key or version, or bytes that do not decode."})
 	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kafka_network_requests_total", Help: "Requests by API."}, []string{"request"})
 	spent := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kafka_network_request_seconds_total", Help: "Time spent in the handler by API, waiting included."}, []string{"request"})
 	if deps.Registerer != nil {
-		deps.Registerer.MustRegister(count, spent)
+		deps.Registerer.MustRegister(count, spent, s.refused)
 	}
 	defs := definitions()
 	for i := range defs {
@@ -132,7 +138,10 @@ func (s *Service) lookup(req *server.Request) (*definition, error) {
 
 // refuse closes the connection.
 func (s *Service) refuse(req *server.Request, err error) {
-	s.log.Info("connection closed on a bad request", obs.KeyAddr, req.Conn.Remote, "listener", req.Conn.Listener, obs.Err(err))
+	s.refused.Inc()
+	if ok, dropped := s.lines.Allow(time.Now()); ok {
+		s.log.Info("connection closed on a bad request", obs.KeyAddr, req.Conn.Remote, "listener", req.Conn.Listener, obs.Err(err), obs.KeyUnlogged, dropped)
+	}
 	req.Abort()
 }
 

@@ -35,6 +35,7 @@ const (
 	KeySegment         = "segment"
 	KeyConfig          = "config"
 	KeyValue           = "value"
+	KeyUnlogged        = "unlogged" // lines of the same kind that were left out before this one
 )
 
 // Err makes the attribute of an error.

@@ -33,12 +33,16 @@ type Options struct {
 	ReceiveBufferBytes  int           // SO_RCVBUF, 0: the system's
 }
 
+// linesPerSecond bounds the log lines about connections that ended badly.
+const linesPerSecond = 5
+
 // Server accepts connections on several listeners. Use: New, Listen for each listener, Run, Drain.
 type Server struct {
 	opts     Options
 	handler  Handler
 	log      *slog.Logger
 	metrics  metrics
+	lines    obs.Limiter // of connections that ended badly
 	nextID   atomic.Uint64
 	draining atomic.Bool
 
@@ -65,6 +69,7 @@ func New(opts Options) *Server {
 		opts.MaxFrameBytes = 1 << 30
 	}
 	s := &Server{opts: opts, handler: opts.Handler, log: opts.Logger, metrics: newMetrics(opts.Registerer),
+		lines: obs.Limiter{PerSecond: linesPerSecond},
 		conns: make(map[*Conn]struct{}), perIP: make(map[string]int)}
 	s.idle = sync.NewCond(&s.mu)
 	return s
@@ -176,7 +181,9 @@ func (s *Server) start(ctx context.Context, name string, nc net.Conn, wg *sync.W
 		s.remove(c)
 		s.metrics.connections.Dec()
 		if !expected(err) {
-			s.log.Info("connection closed", obs.KeyAddr, nc.RemoteAddr().String(), "listener", name, obs.Err(err))
+			if ok, dropped := s.lines.Allow(time.Now()); ok {
+				s.log.Info("connection closed", obs.KeyAddr, nc.RemoteAddr().String(), "listener", name, obs.Err(err), obs.KeyUnlogged, dropped)
+			}
 		}
 	})
 }
@@ -234,5 +241,5 @@ func (s *Server) Connections() int {
 // expected tells the ends of connections that deserve no log line.
 func expected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || isReset(err)
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errHangup) || isReset(err)
 }
