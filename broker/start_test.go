@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"kctl/broker"
 	"kctl/broker/config"
@@ -324,6 +327,55 @@ func TestMetricsListener(t *testing.T) {
 	for _, name := range []string{"kafka_server_socket_server_connections", "kafka_network_requests_total", "kafka_server_metadata_brokers 1"} {
 		if !strings.Contains(text, name) {
 			t.Errorf("/metrics has no %s", name)
+		}
+	}
+}
+
+// TestListenersAnswerWithTheirOwnAddresses connects by two listeners: each must name the addresses of its own
+// kind, in Metadata and FindCoordinator, and brokers must find each other by the internal one.
+func TestListenersAnswerWithTheirOwnAddresses(t *testing.T) {
+	zk := startZooKeeper(t)
+	start := func(id string) *broker.Broker {
+		b, _ := running(t, settings(t, zk.Addr(), t.TempDir(), "broker.id="+id,
+			"listeners=INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0",
+			"listener.security.protocol.map=INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT", "inter.broker.listener.name=INTERNAL",
+			"offsets.topic.replication.factor=2", "offsets.topic.num.partitions=2", "group.initial.rebalance.delay.ms=0"))
+		return b
+	}
+	brokers := []*broker.Broker{start("1"), start("2")}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for _, b := range brokers {
+		if err := broker.AwaitMembers(ctx, b, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, listener := range []string{"INTERNAL", "EXTERNAL"} {
+		want := map[string]bool{brokers[0].Addr(listener): true, brokers[1].Addr(listener): true}
+		cl, err := kgo.NewClient(kgo.SeedBrokers(brokers[0].Addr(listener)), kgo.ConsumeTopics("t-"+listener), kgo.ConsumerGroup("g-"+listener),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		adm := kadm.NewClient(cl)
+		if resp, err := adm.CreateTopic(ctx, 2, 2, nil, "t-"+listener); err != nil || resp.Err != nil {
+			t.Fatalf("%s: create: %v %v", listener, err, resp.Err)
+		}
+		meta, err := adm.Metadata(ctx)
+		if err != nil || len(meta.Brokers) != 2 {
+			t.Fatalf("%s: %v, brokers %v", listener, err, meta.Brokers)
+		}
+		for _, b := range meta.Brokers {
+			if addr := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))); !want[addr] {
+				t.Errorf("%s: broker %d is told to be at %s, want one of %v", listener, b.NodeID, addr, want)
+			}
+		}
+		if err := cl.ProduceSync(ctx, &kgo.Record{Topic: "t-" + listener, Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatalf("%s: produce: %v", listener, err)
+		}
+		if fs := cl.PollFetches(ctx); fs.Err() != nil || fs.NumRecords() != 1 {
+			t.Errorf("%s: %d records by the group, %v", listener, fs.NumRecords(), fs.Err())
 		}
 	}
 }
