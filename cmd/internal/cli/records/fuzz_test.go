@@ -1,0 +1,60 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"testing"
+
+	"kctl/admin"
+)
+
+// FuzzFormat: each format is refused or prints a record.
+func FuzzFormat(f *testing.F) {
+	for _, s := range []string{`%v\n`, `%t-%p@%o %T %D %k=%v %h %s %%\x`, `%`, `\`, `%q`, "\x00\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, format string) {
+		write, err := compileFormat(format)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		w := bufio.NewWriter(&out)
+		if err := write(w, &admin.Record{Topic: "t", Value: []byte{0xff}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzLines: the records of an input are its lines, and nothing of it is lost.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("a:1\nb:2\n"), ":")
+	f.Add([]byte("a\r\n\r\n\nlast"), "")
+	f.Add([]byte{}, "::")
+	f.Fuzz(func(t *testing.T, data []byte, separator string) {
+		o := &produceOptions{separator: separator}
+		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		var lines [][]byte
+		for {
+			line, err := readLine(r)
+			if err != nil && err != io.EOF {
+				t.Fatal(err)
+			}
+			if err == nil || len(line) > 0 {
+				lines = append(lines, line)
+				if key, value := o.split(line); len(key)+len(value) > len(line) {
+					t.Fatalf("%q becomes %q and %q", line, key, value)
+				}
+			}
+			if err == io.EOF {
+				break
+			}
+		}
+		want := bytes.ReplaceAll(bytes.TrimSuffix(data, []byte("\n")), []byte("\r\n"), []byte("\n"))
+		got := bytes.ReplaceAll(bytes.Join(lines, []byte("\n")), []byte("\r\n"), []byte("\n"))
+		if len(data) > 0 && !bytes.HasSuffix(data, []byte("\r\n")) && !bytes.Equal(got, want) {
+			t.Fatalf("%q becomes %q, want %q", data, got, want)
+		}
+	})
+}
