@@ -99,16 +99,35 @@ func retriable(err error) bool {
 	return errors.Is(err, zkop.ErrBadVersion) || errors.Is(err, zkop.ErrNoNode) || errors.Is(err, zkop.ErrNodeExists) || errors.Is(err, zkop.ErrOutcomeUnknown)
 }
 
-// replaceRegistration removes the node of the former session and creates the new one, in one multi.
+// replaceRegistration removes the node of the former session and creates the new one, in one multi. If the former
+// session held the office of the controller, that goes too: a controller killed and started again would else keep
+// the cluster without one until its session times out.
 func (b *Broker) replaceRegistration(ctx context.Context, ops zkutil.Ops, request zkop.Request, old zkop.Stat, s zkutil.Session) error {
-	multi := append([]zkop.Request{{Kind: zkop.Delete, Path: znode.BrokerPath(b.id), Version: old.Version}}, request.Ops...)
-	results, err := ops.Multi(ctx, multi...)
+	multi := append(formerOffice(ctx, ops, old.EphemeralOwner), zkop.Request{Kind: zkop.Delete, Path: znode.BrokerPath(b.id), Version: old.Version})
+	results, err := ops.Multi(ctx, append(multi, request.Ops...)...)
 	if err != nil {
 		return fmt.Errorf("replace own former registration: %w", err)
 	}
 	b.log.Info("replaced own former registration", obs.KeySession, fmt.Sprintf("0x%x", old.EphemeralOwner))
 	b.registered(results[len(results)-1].Stat, s)
 	return nil
+}
+
+// formerOffice is the removal of /controller if the given session made it. The check of the controller epoch,
+// read first, makes sure that nobody else was elected in between.
+func formerOffice(ctx context.Context, ops zkutil.Ops, session int64) []zkop.Request {
+	_, epoch, err := ops.Get(ctx, znode.ControllerEpochPath)
+	if err != nil {
+		return nil
+	}
+	_, office, err := ops.Get(ctx, znode.ControllerPath)
+	if err != nil || office.EphemeralOwner != session {
+		return nil
+	}
+	return []zkop.Request{
+		{Kind: zkop.Check, Path: znode.ControllerEpochPath, Version: epoch.Version},
+		{Kind: zkop.Delete, Path: znode.ControllerPath, Version: office.Version},
+	}
 }
 
 func (b *Broker) isOwnEndpoint(e cluster.Endpoint) bool {
