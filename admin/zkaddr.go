@@ -99,5 +99,9 @@ func hostPort(s, defaultPort string) (string, error) {
 	if n, err := net.LookupPort("tcp", port); err != nil || n < 1 {
 		return "", badInput("%q: port %q is not between 1 and 65535", s, port)
 	}
-	return net.JoinHostPort(host, port), nil
+	addr := net.JoinHostPort(host, port)
+	if h, p, err := net.SplitHostPort(addr); err != nil || h != host || p != port {
+		return "", badInput("%q is not HOST:PORT", s)
+	}
+	return addr, nil
 }

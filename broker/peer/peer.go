@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 
 // frameBytesMax bounds the answer of a peer: a Fetch response is the largest that there is.
 const frameBytesMax = 1 << 30
+
+// frameStepBytes are given to a frame before any of it has arrived.
+const frameStepBytes = 1 << 20
 
 // Dialer opens the raw connection; net.Dialer in production, a pipe in tests.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
@@ -117,8 +121,8 @@ func (c *Conn) read(req kmsg.Request, reuse bool) (kmsg.Response, error) {
 	if size < 4 || size > frameBytesMax {
 		return nil, fmt.Errorf("answer to %s has impossible size %d", name, size)
 	}
-	frame := c.frame(int(size), reuse)
-	if _, err := io.ReadFull(c.r, frame); err != nil {
+	frame, err := c.frame(int(size), reuse)
+	if err != nil {
 		return nil, fmt.Errorf("read answer to %s: %w", name, err)
 	}
 	if got := int32(binary.BigEndian.Uint32(frame)); got != c.correlation {
@@ -138,14 +142,27 @@ func (c *Conn) read(req kmsg.Request, reuse bool) (kmsg.Response, error) {
 	return resp, nil
 }
 
-func (c *Conn) frame(size int, reuse bool) []byte {
-	if !reuse {
-		return make([]byte, size)
+// frame reads a frame. Beyond the first bytes, memory is taken as they arrive: a claimed size alone costs nothing.
+func (c *Conn) frame(size int, reuse bool) ([]byte, error) {
+	var frame []byte
+	if reuse {
+		frame = c.in[:0]
 	}
-	if cap(c.in) < size {
-		c.in = make([]byte, size+size/4)
+	frame = slices.Grow(frame, min(size, frameStepBytes))
+	for n := 0; n < size; {
+		if n == cap(frame) {
+			frame = slices.Grow(frame[:n], min(size-n, n))
+		}
+		m, err := io.ReadFull(c.r, frame[n:min(size, cap(frame))])
+		if n += m; err != nil {
+			return nil, err
+		}
+		frame = frame[:n]
 	}
-	return c.in[:size]
+	if reuse {
+		c.in = frame
+	}
+	return frame, nil
 }
 
 // causeOf prefers the context's own error: a deadline forced by cancellation is not a timeout.
