@@ -56,10 +56,10 @@ type conn struct {
 	closing bool // close when out is drained
 	closed  bool
 
-	received, sent atomic.Int64
-	lastOp                      atomic.Int32
-	lastXid                     atomic.Int32
-	lastLatency, maxLatency     atomic.Int64 // µs
+	received, sent          atomic.Int64
+	lastOp                  atomic.Int32
+	lastXid                 atomic.Int32
+	lastLatency, maxLatency atomic.Int64 // µs
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
