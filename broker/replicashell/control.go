@@ -148,31 +148,35 @@ func (m *Manager) retire(p *partition) {
 }
 
 func (m *Manager) applyAll(ds []*decision) {
-	if len(ds) < 2*controlWorkers {
-		for _, d := range ds {
-			m.apply(d)
+	spread(ds, func(d *decision) cluster.TopicPartition { return d.tp }, m.apply)
+}
+
+// spread calls f for each item, several at a time when there are many. Several items of one partition are not
+// legal in one request; if they come, they still must not run into each other.
+func spread[T any](items []T, tp func(T) cluster.TopicPartition, f func(T)) {
+	if len(items) < 2*controlWorkers {
+		for _, it := range items {
+			f(it)
 		}
 		return
 	}
-	// Several decisions for one partition are not legal in one request; if they come, they still must not
-	// run into each other.
-	work := make([][]*decision, controlWorkers)
-	seen := make(map[cluster.TopicPartition]int, len(ds))
-	for i, d := range ds {
-		w, ok := seen[d.tp]
+	work := make([][]T, controlWorkers)
+	seen := make(map[cluster.TopicPartition]int, len(items))
+	for i, it := range items {
+		w, ok := seen[tp(it)]
 		if !ok {
 			w = i % controlWorkers
-			seen[d.tp] = w
+			seen[tp(it)] = w
 		}
-		work[w] = append(work[w], d)
+		work[w] = append(work[w], it)
 	}
 	var wg sync.WaitGroup
 	for _, share := range work {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for _, d := range share {
-				m.apply(d)
+			for _, it := range share {
+				f(it)
 			}
 		}()
 	}
@@ -237,6 +241,8 @@ type stop struct {
 	tp    cluster.TopicPartition
 	epoch cluster.LeaderEpoch
 	del   bool
+
+	answer *kmsg.StopReplicaResponsePartition // where its outcome goes
 }
 
 // HandleStopReplica stops, and where asked deletes, replicas. Stale requests are refused like those of
@@ -249,12 +255,16 @@ func (m *Manager) HandleStopReplica(ctx context.Context, req *kmsg.StopReplicaRe
 		resp.ErrorCode = code
 		return resp
 	}
-	for _, s := range stops(req) {
-		p := kmsg.NewStopReplicaResponsePartition()
-		p.Topic, p.Partition = s.tp.Topic, s.tp.Partition
-		p.ErrorCode = int16(m.stopReplica(s))
-		resp.Partitions = append(resp.Partitions, p)
+	stops := stops(req)
+	resp.Partitions = make([]kmsg.StopReplicaResponsePartition, len(stops))
+	for i := range stops {
+		stops[i].answer = &resp.Partitions[i]
 	}
+	spread(stops, func(s stop) cluster.TopicPartition { return s.tp }, func(s stop) {
+		s.answer.Default()
+		s.answer.Topic, s.answer.Partition = s.tp.Topic, s.tp.Partition
+		s.answer.ErrorCode = int16(m.stopReplica(s))
+	})
 	m.log.LogAttrs(ctx, slog.LevelInfo, "StopReplica applied", slog.Int(obs.KeyControllerEpoch, int(req.ControllerEpoch)),
 		slog.Int(obs.KeyCount, len(resp.Partitions)))
 	return resp
@@ -266,14 +276,14 @@ func stops(req *kmsg.StopReplicaRequest) []stop {
 		t := &req.Topics[i]
 		switch {
 		case req.Version == 0:
-			out = append(out, stop{cluster.TopicPartition{Topic: t.Topic, Partition: t.Partition}, cluster.NoLeaderEpoch, req.DeletePartitions})
+			out = append(out, stop{tp: cluster.TopicPartition{Topic: t.Topic, Partition: t.Partition}, epoch: cluster.NoLeaderEpoch, del: req.DeletePartitions})
 		case req.Version <= 2:
 			for _, n := range t.Partitions {
-				out = append(out, stop{cluster.TopicPartition{Topic: t.Topic, Partition: n}, cluster.NoLeaderEpoch, req.DeletePartitions})
+				out = append(out, stop{tp: cluster.TopicPartition{Topic: t.Topic, Partition: n}, epoch: cluster.NoLeaderEpoch, del: req.DeletePartitions})
 			}
 		default:
 			for _, s := range t.PartitionStates {
-				out = append(out, stop{cluster.TopicPartition{Topic: t.Topic, Partition: s.Partition}, cluster.LeaderEpoch(s.LeaderEpoch), s.Delete})
+				out = append(out, stop{tp: cluster.TopicPartition{Topic: t.Topic, Partition: s.Partition}, epoch: cluster.LeaderEpoch(s.LeaderEpoch), del: s.Delete})
 			}
 		}
 	}

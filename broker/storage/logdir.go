@@ -28,6 +28,7 @@ type logDir struct {
 
 	// Generations of folder entries made in the directory, and up to which of them it was synced.
 	made, synced atomic.Int64
+	syncMu       sync.Mutex // one sync at a time, and one for all that wait; guards synced's growth, innermost
 
 	// mu guards the checkpoints as last read or written and the files themselves.
 	mu       sync.Mutex
@@ -55,8 +56,14 @@ func (d *logDir) setOffline(reason error) bool {
 	return d.failure.CompareAndSwap(nil, &reason)
 }
 
-// syncEntry makes the folder entry of a log durable; gen is the log's generation.
+// syncEntry makes the folder entry of a log durable; gen is the log's generation. Those who ask at the same time
+// share a sync.
 func (d *logDir) syncEntry(m *Manager, gen int64) error {
+	if d.synced.Load() >= gen {
+		return nil
+	}
+	d.syncMu.Lock()
+	defer d.syncMu.Unlock()
 	if d.synced.Load() >= gen {
 		return nil
 	}
@@ -64,12 +71,8 @@ func (d *logDir) syncEntry(m *Manager, gen int64) error {
 	if err := m.fs.SyncDir(d.path); err != nil {
 		return err
 	}
-	for {
-		old := d.synced.Load()
-		if old >= made || d.synced.CompareAndSwap(old, made) {
-			return nil
-		}
-	}
+	d.synced.Store(made)
+	return nil
 }
 
 // readOffsets reads one checkpoint; an unreadable one counts as empty, with a warning, and means more work at

@@ -193,11 +193,29 @@ func writePlain(fs vfs.FS, name string, data []byte) error {
 // Delete closes the log and renames its folder to <tp>.<uuid>-delete; Housekeep removes it after
 // FileDeleteDelayMs. A partition without a log is no error. Readers that hold slices go on reading.
 func (m *Manager) Delete(tp cluster.TopicPartition) error {
+	l, entry, err := m.markDeleted(tp)
+	if l == nil || err != nil {
+		return err
+	}
+	// The rename is synced so that a deleted log cannot come back; checkpoints forget it with their next write.
+	if err := l.dir.syncEntry(m, entry); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.fail(fmt.Errorf("delete log: %w", err))
+	}
+	l.dir.recoveryDirty.Store(true)
+	l.dir.startDirty.Store(true)
+	return nil
+}
+
+// markDeleted takes the log out of the table and renames its folder. entry is the generation of the new name,
+// for syncEntry. l is nil when there is no such log.
+func (m *Manager) markDeleted(tp cluster.TopicPartition) (l *Log, entry int64, err error) {
 	m.createMu.Lock()
 	defer m.createMu.Unlock()
 	l, ok := m.Log(tp)
 	if !ok {
-		return nil
+		return nil, 0, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,20 +229,14 @@ func (m *Manager) Delete(tp cluster.TopicPartition) error {
 	m.mu.Unlock()
 	l.dir.logs.Add(-1)
 	if err := m.fs.Rename(old, path); err != nil {
-		return l.fail(fmt.Errorf("delete log: %w", err))
+		return l, 0, l.fail(fmt.Errorf("delete log: %w", err))
 	}
 	l.folder.Store(&path)
 	for _, s := range *l.segs.Load() {
 		s.close()
 	}
 	m.removeLater(l.dir, path, m.opts.Now().UnixMilli()+l.cfg.Load().FileDeleteDelayMs)
-	// The rename is synced so that a deleted log cannot come back; checkpoints forget it with their next write.
-	if err := m.fs.SyncDir(l.dir.path); err != nil {
-		return l.fail(fmt.Errorf("delete log: %w", err))
-	}
-	l.dir.recoveryDirty.Store(true)
-	l.dir.startDirty.Store(true)
-	return nil
+	return l, l.dir.made.Add(1), nil
 }
 
 func (m *Manager) removeLater(d *logDir, path string, due int64) {
