@@ -213,3 +213,23 @@ func TestSessionExpiry(t *testing.T) {
 	wantSame(t, second, got)
 	wantSame(t, third, got)
 }
+
+// TestStopWithoutZooKeeper stops brokers whose ZooKeeper is gone for good: they must end, with their logs closed
+// in order, after their attempts at a controlled shutdown.
+func TestStopWithoutZooKeeper(t *testing.T) {
+	c := Start(t, 2, "controlled.shutdown.retry.backoff.ms=100", "zookeeper.session.timeout.ms=1000")
+	c.CreateTopic("events", 2, 2)
+	want := produce(t, c.Client(), "events", "a", 100)
+	for _, id := range c.IDs() {
+		c.CutZooKeeper(id)
+	}
+	// Without ZooKeeper the leaders still serve what they have.
+	wantSame(t, want, consume(t, c.Client(kgo.ConsumeTopics("events"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 100))
+	begin := time.Now()
+	for _, id := range c.IDs() {
+		c.Stop(id)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+}

@@ -56,6 +56,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{[]string{"version"}, exitOK, []string{"kbroker "}},
 		{[]string{"--help"}, exitOK, []string{"start", "zookeeper", "dev", "version"}},
+		{[]string{"completion", "bash"}, exitOK, []string{"bash completion"}},
+		{[]string{"docs", filepath.Join(dir, "man")}, exitOK, nil},
 		{[]string{"nonsense"}, exitUsage, []string{"nonsense"}},
 		{[]string{"start", "--nonsense"}, exitUsage, []string{"--nonsense"}},
 		{[]string{"start", "a", "b"}, exitUsage, nil},

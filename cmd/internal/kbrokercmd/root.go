@@ -80,7 +80,7 @@ func (a *app) root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "info", "least severe messages that are logged: debug, info, warn or error")
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "form of the log: text or json")
-	cmd.AddCommand(a.startCmd(), a.zookeeperCmd(), a.devCmd(), a.versionCmd())
+	cmd.AddCommand(a.startCmd(), a.zookeeperCmd(), a.devCmd(), a.versionCmd(), a.docsCmd())
 	return cmd
 }
 
@@ -136,7 +136,7 @@ func signalContext() (context.Context, context.CancelFunc) {
 }
 
 // heapLimitBytes is the soft limit of the heap when GOMEMLIMIT is unset: the page cache needs the rest.
-const heapLimitBytes = 1 << 30
+const heapLimitBytes = 2 << 30
 
 // tuneRuntime lets the small heap of a broker grow a little between collections, unless the user decides
 // otherwise: most garbage is short-lived and the live heap is tiny next to the page cache.
