@@ -459,7 +459,7 @@ func raiseFileLimit(t *testing.T, n uint64) {
 		return
 	}
 	if limit.Max < n {
-		t.Skipf("the hard limit of open files is %d, %d are needed", limit.Max, n)
+		t.Fatalf("the hard limit of open files is %d, %d are needed", limit.Max, n)
 	}
 	limit.Cur = n
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
