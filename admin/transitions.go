@@ -54,6 +54,9 @@ func (c *Client) Transitions(ctx context.Context, opts TransitionOptions) ([]mod
 	todo := d.states
 	done := make([]model.Transition, 0, len(todo))
 	for round := range rounds + 1 {
+		if round > 0 {
+			d.metadataEpochs = c.metadataEpochs(ctx, d, todo)
+		}
 		out := c.judge(ctx, d, todo, opts)
 		var again []model.StateNode
 		for i, t := range out {
@@ -93,8 +96,9 @@ type decisions struct {
 	alerts          map[cluster.TopicPartition]*model.Alert
 	live            map[cluster.BrokerID]bool
 	controllerEpoch cluster.ControllerEpoch
-	firstSeen       map[cluster.TopicPartition]time.Time // without ZooKeeper
-	silent          map[cluster.BrokerID]error           // brokers that did not answer in an earlier round
+	firstSeen       map[cluster.TopicPartition]time.Time           // without ZooKeeper
+	silent          map[cluster.BrokerID]error                     // brokers that did not answer in an earlier round
+	metadataEpochs  map[cluster.TopicPartition]cluster.LeaderEpoch // newest in any broker's metadata; nil: not read
 	problems        []model.Problem
 }
 
@@ -171,7 +175,10 @@ func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNo
 	byFollower := map[cluster.BrokerID][]int{}
 	for i := range states {
 		n := &states[i]
-		obs[i] = model.Observation{State: *n, Age: -1, FollowerEpoch: map[cluster.BrokerID]cluster.LeaderEpoch{}}
+		obs[i] = model.Observation{State: *n, Age: -1, MetadataEpoch: -1, FollowerEpoch: map[cluster.BrokerID]cluster.LeaderEpoch{}}
+		if e, ok := d.metadataEpochs[cluster.TopicPartition{Topic: n.Topic, Partition: n.Partition}]; ok {
+			obs[i].MetadataEpoch = e
+		}
 		if !n.Mtime.IsZero() {
 			obs[i].Age = max(0, time.Since(n.Mtime))
 		}
@@ -211,6 +218,49 @@ func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNo
 		out[i] = check.Transition(obs[i], tc)
 	}
 	return out
+}
+
+// metadataEpochs asks every broker that answers for its metadata of the topics of states and returns the newest
+// epoch of each partition.
+func (c *Client) metadataEpochs(ctx context.Context, d *decisions, states []model.StateNode) map[cluster.TopicPartition]cluster.LeaderEpoch {
+	var topics []string
+	for i := range states {
+		if !slices.Contains(topics, states[i].Topic) {
+			topics = append(topics, states[i].Topic)
+		}
+	}
+	var ids []cluster.BrokerID
+	for id := range d.live {
+		if d.silent[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	out := map[cluster.TopicPartition]cluster.LeaderEpoch{}
+	views, _ := c.metadataViews(ctx, ids, topics) // those that do not answer say nothing about it
+	for _, topics := range views {
+		for i := range topics {
+			for j := range topics[i].Partitions {
+				p := &topics[i].Partitions[j]
+				if old, ok := out[p.TP()]; !ok || p.LeaderEpoch > old {
+					out[p.TP()] = p.LeaderEpoch
+				}
+			}
+		}
+	}
+	return out
+}
+
+// metadataViews asks brokers for their metadata of topics (nil: all); one that does not answer has none.
+func (c *Client) metadataViews(ctx context.Context, ids []cluster.BrokerID, topics []string) ([][]model.Topic, map[cluster.BrokerID]error) {
+	views := make([][]model.Topic, len(ids)) // one slot per broker: no two goroutines share one
+	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
+		resp, err := c.askBroker(ctx, id, metadataRequest(topics))
+		if err == nil {
+			_, views[slices.Index(ids, id)], _, _ = fromMetadata(resp.(*kmsg.MetadataResponse))
+		}
+		return err
+	})
+	return views, errs
 }
 
 func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int, silent map[cluster.BrokerID]error) map[cluster.BrokerID]error {
@@ -357,14 +407,7 @@ func (c *Client) decisionsFromMetadata(ctx context.Context, opts TransitionOptio
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	views := make([][]model.Topic, len(ids))
-	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
-		resp, err := c.askBroker(ctx, id, metadataRequest(topicsOf(opts.Targets)))
-		if err == nil {
-			_, views[slices.Index(ids, id)], _, _ = fromMetadata(resp.(*kmsg.MetadataResponse))
-		}
-		return err
-	})
+	views, errs := c.metadataViews(ctx, ids, topicsOf(opts.Targets))
 	newest := map[cluster.TopicPartition]*model.Partition{}
 	for _, topics := range append(views, s.Topics) {
 		for i := range topics {

@@ -145,7 +145,7 @@ func TestTransition(t *testing.T) {
 		return model.Observation{
 			State: model.StateNode{Topic: "t", Partition: 1, Replicas: ids{2, 1, 3}, LeaderAndISR: cluster.LeaderAndISR{
 				Leader: 1, LeaderEpoch: 7, ISR: ids{1, 2, 3}, ControllerEpoch: 4}},
-			LeaderAnswer: model.AnswerOK, Age: time.Minute,
+			LeaderAnswer: model.AnswerOK, Age: time.Minute, MetadataEpoch: 7,
 			FollowerEpoch: map[cluster.BrokerID]cluster.LeaderEpoch{2: 7, 3: 7},
 		}
 	}
@@ -175,6 +175,12 @@ func TestTransition(t *testing.T) {
 		{"broker is ahead of ZooKeeper", func(o *model.Observation) { o.LeaderAnswer = model.AnswerAhead }, model.TransitionStuck, ids{1}, "newer epoch", "kctl elect preferred t:1 --yes"},
 		{"another error", func(o *model.Observation) { o.LeaderAnswer, o.Detail = model.AnswerOther, "UNKNOWN" }, model.TransitionStuck, ids{1}, "UNKNOWN", "kctl elect preferred t:1 --yes"},
 		{"follower has not followed", func(o *model.Observation) { o.FollowerEpoch[3] = 6 }, model.TransitionStuck, ids{3}, "follower 3 (epoch 6)", "kctl elect preferred t:1 --yes"},
+		{"the controller does not know of it", func(o *model.Observation) {
+			o.LeaderAnswer, o.MetadataEpoch = model.AnswerNotLeader, 6
+		}, model.TransitionStuck, ids{1}, "the brokers' metadata has 6", "kctl controller move --yes"},
+		{"metadata not read", func(o *model.Observation) {
+			o.LeaderAnswer, o.MetadataEpoch = model.AnswerNotLeader, -1
+		}, model.TransitionStuck, ids{1}, "does not act as leader", "kctl elect preferred t:1 --yes"},
 		{"dead follower is not waited for", func(o *model.Observation) { o.FollowerEpoch = map[cluster.BrokerID]cluster.LeaderEpoch{2: 7} }, model.TransitionDone, nil, "", ""},
 		{"no leader chosen", func(o *model.Observation) { o.State.Leader, o.LeaderAnswer = -1, model.AnswerNone }, model.TransitionDone, nil, "", ""},
 		{"controller epoch from nowhere", func(o *model.Observation) { o.State.ControllerEpoch = 99 }, model.TransitionStuck, ids{1}, "controller epoch 99", "set controller_epoch back to 5 in /brokers/topics/t/partitions/1/state"},

@@ -36,6 +36,9 @@ func Transition(o model.Observation, tc TransitionContext) model.Transition {
 	if o.Age >= tc.OlderThan || o.Alert != nil {
 		t.State = model.TransitionStuck
 	}
+	if unknownToController(o) {
+		t.Reason += fmt.Sprintf("; the controller does not know of epoch %d (the brokers' metadata has %d)", o.State.LeaderEpoch, o.MetadataEpoch)
+	}
 	if o.Alert != nil && o.Alert.Reason != "" {
 		t.Reason += "; the controller's alert: " + o.Alert.Reason
 	}
@@ -98,6 +101,12 @@ func followersBehind(o model.Observation, tc TransitionContext) ([]cluster.Broke
 	return behind, fmt.Sprintf("the leader acts in epoch %d, but follower %s does not yet", o.State.LeaderEpoch, strings.Join(parts, ", "))
 }
 
+// unknownToController: a controller sends metadata together with its decision, so a state node that is ahead of
+// all metadata was written by somebody else, or by a controller that is gone.
+func unknownToController(o model.Observation) bool {
+	return o.MetadataEpoch >= 0 && o.MetadataEpoch < o.State.LeaderEpoch
+}
+
 // transitionFix names one command or action that frees the decision.
 func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.BrokerID) string {
 	s := &o.State
@@ -114,6 +123,8 @@ func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.
 		return fmt.Sprintf("replace the disk of broker %d, then restart it", s.Leader)
 	case tc.ControllerEpoch >= 0 && s.ControllerEpoch > tc.ControllerEpoch:
 		return fmt.Sprintf("set controller_epoch back to %d in %s", tc.ControllerEpoch, statePath(s))
+	case unknownToController(o):
+		return "kctl controller move --yes"
 	case canElectPreferred(s, tc):
 		return fmt.Sprintf("kctl elect preferred %s:%d --yes", s.Topic, s.Partition)
 	case len(waiting) > 0:

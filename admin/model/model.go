@@ -213,6 +213,7 @@ type Observation struct {
 	LeaderAnswer  Answer
 	Detail        string                                   // error text of the leader's answer, if any
 	FollowerEpoch map[cluster.BrokerID]cluster.LeaderEpoch // epoch each reachable follower acts in
+	MetadataEpoch cluster.LeaderEpoch                      // newest leader epoch in the brokers' metadata; -1 when not known
 	Alert         *Alert
 	Age           time.Duration // since the decision; -1 when not known
 }

@@ -54,6 +54,18 @@ func (k *kctl) until(code exit.Code, args ...string) *kctl {
 	return k
 }
 
+// untilOut runs kctl until its standard output holds a text, for at most 30 s.
+func (k *kctl) untilOut(text string, args ...string) {
+	k.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for k.run(args...); !strings.Contains(k.out.String(), text) && time.Now().Before(deadline); k.run(args...) {
+		<-time.After(200 * time.Millisecond)
+	}
+	if !strings.Contains(k.out.String(), text) {
+		k.t.Fatalf("kctl %v: no %q in\n%s%s", args, text, k.out, k.err)
+	}
+}
+
 // first reads the first item of the last list.
 func (k *kctl) first(v any) {
 	k.t.Helper()
@@ -98,10 +110,10 @@ func TestPeerElection(t *testing.T) {
 	k := newPeer(t)
 	topic := peerTopic(t, k, "1:2:3")
 	reorder(t, k, topic, []int32{2, 1, 3})
-	k.until(exit.OK, "partitions", "list", topic, "--not-preferred", "-o", "name").want(exit.OK, topic+":0", "")
+	k.untilOut(topic+":0", "partitions", "list", topic, "--not-preferred", "-o", "name")
 	k.run("elect", "preferred", topic, "--yes", "-o", "json").want(exit.OK, `"confirmed": true`, "")
 	k.run("leader-and-isr", "get", topic+":0", "-o", "json").want(exit.OK, `"leader": 2`, "")
-	k.run("elect", "preferred", "--all", "--dry-run").want(exit.OK, "ACTION", "dry run: 0 of")
+	k.run("elect", "preferred", topic, "--dry-run").want(exit.OK, "not-needed", "dry run: 0 of 1")
 }
 
 func reorder(t *testing.T, k *kctl, topic string, replicas []int32) {
@@ -123,11 +135,10 @@ func reorder(t *testing.T, k *kctl, topic string, replicas []int32) {
 	}
 }
 
-// TestPeerStuckTransition writes a decision that the brokers are not told of, as a zombie controller would:
-// it is found, explained, and the named command frees it.
-func TestPeerStuckTransition(t *testing.T) {
-	k := newPeer(t)
-	topic := peerTopic(t, k, "1:2:3")
+// moveState writes leader 2 and the next epoch into a partition's state node, fenced like a controller does.
+// With told set the controller is made to read it (as after a leader's own ISR change) and sends metadata.
+func moveState(t *testing.T, k *kctl, topic string, told bool) {
+	t.Helper()
 	zk, err := zkutil.Connect(t.Context(), zkutil.Config{Connect: k.env["KCTL_ZOOKEEPER"]})
 	if err != nil {
 		t.Fatal(err)
@@ -140,22 +151,55 @@ func TestPeerStuckTransition(t *testing.T) {
 		t.Fatal(err)
 	}
 	state.Leader, state.LeaderEpoch = 2, state.LeaderEpoch+1
-	written := zk.Do(t.Context(), zkutil.AnySession,
-		znode.Fenced(cluster.ZKVersion(rs[1].Stat.Version), zkop.Request{Kind: zkop.Set, Path: znode.StatePath(tp), Data: state.Encode(), Version: rs[0].Stat.Version}),
-		zkop.Request{Kind: zkop.Create, Path: znode.ISRChangePrefix, Data: znode.EncodeISRChange([]cluster.TopicPartition{tp}), Mode: zkop.PersistentSequential})
-	if written[0].Err != nil || written[1].Err != nil {
-		t.Fatal(written[0].Err, written[1].Err)
+	reqs := []zkop.Request{znode.Fenced(cluster.ZKVersion(rs[1].Stat.Version),
+		zkop.Request{Kind: zkop.Set, Path: znode.StatePath(tp), Data: state.Encode(), Version: rs[0].Stat.Version})}
+	if told {
+		reqs = append(reqs, zkop.Request{Kind: zkop.Create, Path: znode.ISRChangePrefix, Mode: zkop.PersistentSequential,
+			Data: znode.EncodeISRChange([]cluster.TopicPartition{tp})})
 	}
-	var row struct {
-		State, Fix string
-		WaitingFor []int32
+	for _, r := range zk.Do(t.Context(), zkutil.AnySession, reqs...) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
 	}
+}
+
+type transition struct {
+	State, Fix, Reason string
+	WaitingFor         []int32
+}
+
+// TestPeerStuckTransition: a decision that reached the brokers' metadata but not the replicas is found,
+// explained, and the named command frees it.
+func TestPeerStuckTransition(t *testing.T) {
+	k := newPeer(t)
+	topic := peerTopic(t, k, "1:2:3")
+	moveState(t, k, topic, true)
+	fix := "kctl elect preferred " + topic + ":0 --yes"
 	for _, source := range [][]string{nil, {"-z", ""}} { // also without ZooKeeper: the brokers' metadata names leader 2
-		k.until(exit.Problems, append([]string{"transitions", topic, "--older-than", "1s", "-o", "json"}, source...)...).first(&row)
-		if row.State != "stuck" || len(row.WaitingFor) != 1 || row.WaitingFor[0] != 2 || row.Fix != "kctl elect preferred "+topic+":0 --yes" {
+		var row transition
+		for deadline := time.Now().Add(30 * time.Second); row.Fix != fix && time.Now().Before(deadline); { // until the metadata has it
+			k.until(exit.Problems, append([]string{"transitions", topic, "--older-than", "1s", "-o", "json"}, source...)...).first(&row)
+		}
+		if row.State != "stuck" || len(row.WaitingFor) != 1 || row.WaitingFor[0] != 2 || row.Fix != fix {
 			t.Errorf("%v: %+v", source, row)
 		}
 	}
-	k.run(strings.Fields(strings.TrimPrefix(row.Fix, "kctl "))...).want(exit.OK, "leads", "will move leaders")
-	k.until(exit.OK, "transitions", topic).want(exit.OK, "WAITING-FOR", "no transitions")
+	k.run(strings.Fields(strings.TrimPrefix(fix, "kctl "))...).want(exit.OK, "leads", "will move leaders")
+	k.until(exit.OK, "transitions", topic, "--older-than", "1ms").want(exit.OK, "WAITING-FOR", "no transitions")
+}
+
+// TestPeerUnknownDecision: a decision that the controller itself does not know of needs a new controller.
+func TestPeerUnknownDecision(t *testing.T) {
+	k := newPeer(t)
+	topic := peerTopic(t, k, "1:2:3")
+	moveState(t, k, topic, false)
+	var row transition
+	k.until(exit.Problems, "transitions", topic, "--older-than", "1s", "-o", "json").first(&row)
+	if row.Fix != "kctl controller move --yes" || !strings.Contains(row.Reason, "the controller does not know of epoch 1") {
+		t.Errorf("%+v", row)
+	}
+	k.run("controller", "move", "--yes").want(exit.OK, "EPOCH:", "will end the controllership")
+	k.until(exit.OK, "transitions", topic, "--older-than", "1ms").want(exit.OK, "WAITING-FOR", "no transitions")
+	k.run("leader-and-isr", "get", topic+":0", "-o", "json").want(exit.OK, `"leader": 2`, "")
 }

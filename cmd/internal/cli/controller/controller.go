@@ -14,7 +14,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("controller", "The active controller", newDescribe(f))
+	return verb.NewGroup("controller", "The active controller: describe it, have a new one elected", newDescribe(f), newMove(f))
 }
 
 func newDescribe(f *factory.Factory) *cobra.Command {
