@@ -26,7 +26,7 @@ import (
 
 // The bounds of memory under attack, in MiB.
 const (
-	attackMiBMax = 500 // the most that a broker may use while one of the attacks below runs
+	attackMiBMax = 800 // the most that a broker may use while one of the attacks below runs: a few unpacked bombs
 	idleKiBMax   = 12  // per idle connection
 	idleConns    = 10000
 )
