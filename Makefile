@@ -21,7 +21,7 @@ EVENTS   ?= 20000
 FUZZTIME ?= 5s
 ROUNDS   ?= 20
 
-.PHONY: help build demo test lint race sim fuzz crash scale bench peers docs release-check clean
+.PHONY: help build demo test lint race sim fuzz crash faults scale bench peers docs release-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,7 +37,7 @@ test: ## unit, script and acceptance tests
 	go test -count=1 ./broker/invariant/archtest
 
 lint: ## gofmt, go vet (all build tags), staticcheck
-	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l) && test -z "$$bad" || { echo "not gofmt-ed:" $$bad; exit 1; }
 	go vet ./...
 	go vet -tags 'peers proc' ./...
 	go run $(STATICCHECK) ./...
@@ -55,7 +55,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	.ci/fuzz $(FUZZTIME)
 
 crash: ## ROUNDS rounds of kill -9 under load
-	go test -count=1 -timeout 40m -tags proc ./cmd/internal/proctest -run Embedded -v -args -rounds $(ROUNDS)
+	go test -count=1 -timeout 40m -tags proc ./cmd/internal/proctest -run RoundsEmbedded -v -args -rounds $(ROUNDS)
+
+faults: ## processes under attack: garbage, dead ZooKeeper, suspended brokers, lost replicas, bad starts
+	go test -count=1 -timeout 20m -tags proc ./cmd/internal/proctest -skip 'Rounds|Scale' -v
 
 scale: ## 10,000 partitions RF 3 in one kbroker dev: start, idle CPU, kctl
 	go test -count=1 -timeout 15m -tags proc ./cmd/internal/proctest -run Scale -v
