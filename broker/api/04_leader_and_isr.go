@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -19,11 +20,21 @@ func (s *Service) leaderAndISR(ctx context.Context, c *call) kmsg.Response {
 	// Creation leaves no configuration notification, so a topic's overrides are read when its first replica
 	// comes here.
 	if topics := s.unseenTopics(req); len(topics) > 0 {
-		if err := s.Dynamic.Refresh(ctx, topics...); err != nil {
-			s.log.Warn("topic configurations cannot be read, defaults are used", obs.KeyCount, len(topics), obs.Err(err))
+		if err := s.refreshConfigs(ctx, topics); err != nil {
+			s.log.Warn("topic configurations cannot be read yet, defaults are used", obs.KeyCount, len(topics), obs.Err(err))
 		}
 	}
 	return s.Replication.HandleLeaderAndISR(ctx, req)
+}
+
+// refreshTimeout bounds how long a decision of the controller waits for configurations: a broker that is cut off
+// from ZooKeeper must still follow it, and reads them later.
+const refreshTimeout = 5 * time.Second
+
+func (s *Service) refreshConfigs(ctx context.Context, topics []string) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	return s.Dynamic.Refresh(ctx, topics...)
 }
 
 func (s *Service) unseenTopics(req *kmsg.LeaderAndISRRequest) []string {

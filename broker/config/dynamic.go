@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,8 +32,10 @@ type Dynamic struct {
 	now  func() time.Time
 	curr atomic.Pointer[state]
 
-	mu   sync.Mutex // serialises changes of curr
-	seen int32      // highest sequence number of /config/changes that was applied; owned by Load, then Run
+	mu    sync.Mutex          // serialises changes of curr
+	stale map[string]struct{} // guarded by mu: topics that Refresh could not read
+
+	seen int32 // highest sequence number of /config/changes that was applied; owned by Load, then Run
 }
 
 // Change says what an applied notification concerned: a topic, or with an empty Topic the brokers' defaults.
@@ -139,6 +142,9 @@ func (d *Dynamic) Run(ctx context.Context, applied func(Change)) error {
 				return nil
 			}
 		}
+		if n.Watch == nil && n.Session.State == zkutil.Connected {
+			d.refreshStale(ctx, applied)
+		}
 		switch {
 		case n.Watch != nil && n.Watch.Path == znode.ConfigChangesPath:
 		case n.Watch == nil && n.Session.State == zkutil.Connected && n.Session.Epoch != session:
@@ -210,14 +216,37 @@ func (d *Dynamic) apply(ctx context.Context, name string, data []byte, applied f
 }
 
 // Refresh reads topics' configurations now, in pipelined requests: when this broker first hears of them, since
-// creation leaves no notification.
+// creation leaves no notification. Topics that cannot be read keep what they have, and Run reads them when
+// ZooKeeper can be reached again.
 func (d *Dynamic) Refresh(ctx context.Context, topics ...string) error {
 	values, err := d.readTopics(ctx, topics)
 	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.stale == nil {
+			d.stale = make(map[string]struct{})
+		}
+		for _, t := range topics {
+			d.stale[t] = struct{}{}
+		}
 		return err
 	}
 	d.setTopics(topics, values)
 	return nil
+}
+
+// refreshStale makes up for what Refresh could not read.
+func (d *Dynamic) refreshStale(ctx context.Context, applied func(Change)) {
+	d.mu.Lock()
+	topics := slices.Collect(maps.Keys(d.stale))
+	d.stale = nil
+	d.mu.Unlock()
+	if len(topics) == 0 || d.Refresh(ctx, topics...) != nil {
+		return // still stale, or the broker stops
+	}
+	for _, t := range topics {
+		applied(Change{Topic: t})
+	}
 }
 
 // readTopics returns the overrides of those of the topics that have some.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,5 +212,45 @@ func TestValidateOnlyWritesNothing(t *testing.T) {
 	}
 	if d.TopicConfig("t").RetentionMs == 7 {
 		t.Error("a value that was only validated is in use")
+	}
+}
+
+// cutClient is a client whose requests can be made to fail, as when ZooKeeper cannot be reached.
+type cutClient struct {
+	zkutil.Client
+	cut  atomic.Bool
+	feed chan zkutil.Notice
+}
+
+func (c *cutClient) Do(ctx context.Context, session uint64, reqs ...zkop.Request) []zkop.Response {
+	if !c.cut.Load() {
+		return c.Client.Do(ctx, session, reqs...)
+	}
+	out := make([]zkop.Response, len(reqs))
+	for i := range out {
+		out[i].Err = zkop.ErrClosed
+	}
+	return out
+}
+
+func (c *cutClient) Subscribe() (<-chan zkutil.Notice, func()) { return c.feed, func() {} }
+
+// TestUnreadTopicsAreReadLater loses ZooKeeper when a topic's first replica comes: its configuration is read when
+// the connection is back, though nothing notifies of it.
+func TestUnreadTopicsAreReadLater(t *testing.T) {
+	zk := &cutClient{Client: world(t), feed: make(chan zkutil.Notice)}
+	put(t, zk.Client, "/config/topics/t", `{"version":1,"config":{"retention.ms":"5"}}`)
+	d := NewDynamic(load(t), 1, zk, slog.New(slog.DiscardHandler))
+	zk.cut.Store(true)
+	if err := d.Refresh(t.Context(), "t"); err == nil {
+		t.Fatal("the read did not fail")
+	}
+	changes := follow(t, d)
+	connected := zkutil.Notice{Session: zkutil.Session{Epoch: 1, State: zkutil.Connected}}
+	zk.feed <- connected // still cut
+	zk.cut.Store(false)
+	zk.feed <- connected
+	if c := next(t, changes); c.Topic != "t" || d.TopicConfig("t").RetentionMs != 5 {
+		t.Errorf("%+v, retention.ms %d", c, d.TopicConfig("t").RetentionMs)
 	}
 }
