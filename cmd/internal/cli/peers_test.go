@@ -37,7 +37,11 @@ func peerTopic(t *testing.T, k *kctl, assignment string) string {
 	t.Helper()
 	name := "kctl-" + strings.ReplaceAll(time.Now().Format("150405.000"), ".", "-")
 	k.run("topics", "create", name, "--replica-assignment", assignment).want(exit.OK, "", "created topic")
-	t.Cleanup(func() { k.run("topics", "delete", name, "--yes") })
+	t.Cleanup(func() {
+		if k.run("topics", "delete", name, "--yes"); k.code != 0 {
+			t.Errorf("delete %s: exit %d: %s", name, k.code, k.err)
+		}
+	})
 	return name
 }
 
@@ -88,7 +92,7 @@ func TestPeerVerbs(t *testing.T) {
 	k.run("cluster", "describe").want(exit.OK, "BROKERS:           3", "")
 	k.run("brokers", "list").want(exit.OK, "up", "")
 	k.run("controller", "describe", "-o", "json").want(exit.OK, `"live": true`, "")
-	k.run("cluster", "health").want(exit.OK, "healthy", "")
+	k.run("cluster", "health", "-o", "json").want(exit.OK, `"healthy": true`, "")
 	k.in = "a\nb\n"
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		k.run("produce", topic, "--partition", "1", "--compression", codec).want(exit.OK, "", "2 records")
