@@ -39,11 +39,12 @@ func newKctl(t *testing.T) *kctl {
 	return &kctl{t: t, env: map[string]string{"HOME": t.TempDir()}}
 }
 
+// run runs once; also in a clean-up, when the context of the test has ended.
 func (k *kctl) run(args ...string) *kctl {
 	k.t.Helper()
 	streams, out, errb := iostreams.Test(k.in)
 	k.out, k.err = out, errb
-	k.code = cli.Run(k.t.Context(), args, streams, func(name string) string { return k.env[name] })
+	k.code = cli.Run(context.WithoutCancel(k.t.Context()), args, streams, func(name string) string { return k.env[name] })
 	return k
 }
 
