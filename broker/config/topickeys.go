@@ -9,7 +9,7 @@ const (
 
 // topicKeys are the configurations of a topic in Kafka 3.9, with the broker key that gives the default.
 var topicKeys = []Key{
-	topic(listKey("cleanup.policy", "delete", ClusterWide, "What happens to old segments: delete them by age or size, compact them by key, or both.", "compact", "delete"), "log.cleanup.policy"),
+	topic(listKey("cleanup.policy", "delete", ClusterWide, "What happens to old segments: delete them by age or size, compact them by key, or both. Compacted topics keep every record for now.", "compact", "delete"), "log.cleanup.policy"),
 	topic(intKey("compression.gzip.level", "-1", -1, 9, ClusterWide, "Level of gzip when compression.type is gzip; -1 is the library's default."), "compression.gzip.level"),
 	topic(intKey("compression.lz4.level", "9", 1, 17, ClusterWide, "Level of lz4 when compression.type is lz4."), "compression.lz4.level"),
 	topic(stringKey("compression.type", "producer", ClusterWide, "Final compression of the topic; producer keeps what the producer chose.", "uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), "compression.type"),
