@@ -3,6 +3,7 @@ package rows
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -80,10 +81,18 @@ func SchemaOf(name string, row any, list bool) map[string]any {
 		return doc
 	}
 	for k, v := range item["properties"].(map[string]any) {
-		head[k] = v
+		if head[k] == nil {
+			head[k] = v
+		}
 	}
 	doc["properties"] = head
-	doc["required"] = append([]string{"apiVersion", "kind"}, item["required"].([]string)...)
+	required := []string{"apiVersion", "kind"}
+	for _, r := range item["required"].([]string) {
+		if !slices.Contains(required, r) {
+			required = append(required, r)
+		}
+	}
+	doc["required"] = required
 	return doc
 }
 

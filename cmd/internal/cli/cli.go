@@ -140,15 +140,6 @@ func usage(cmd *cobra.Command, err error) error {
 	return &exit.Error{Code: exit.Usage, Msg: msg, Hint: hint}
 }
 
-// errorDoc is an error for programs.
-type errorDoc struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Code       exit.Code `json:"code"`
-	Error      string    `json:"error"`
-	Hint       string    `json:"hint"`
-}
-
 // report prints an error once, to stderr, and returns its code. It is the only printer of errors.
 func report(f *factory.Factory, err error) exit.Code {
 	code := exit.CodeOf(err)
@@ -162,7 +153,7 @@ func report(f *factory.Factory, err error) exit.Code {
 	if f.Machine() {
 		enc := json.NewEncoder(f.IO.Err)
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(errorDoc{rows.APIVersion, "Error", code, err.Error(), hint}) // stderr is all there is
+		_ = enc.Encode(exit.Document{APIVersion: rows.APIVersion, Kind: "Error", Code: code, Error: err.Error(), Hint: hint}) // stderr is all there is
 		return code
 	}
 	fmt.Fprintf(f.IO.Err, "kctl: %s\n", output.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))

@@ -90,3 +90,12 @@ func HintOf(err error) string {
 	}
 	return admin.HintOf(err)
 }
+
+// Document is an error for programs: one object on stderr.
+type Document struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Code       Code   `json:"code" doc:"the exit code"`
+	Error      string `json:"error"`
+	Hint       string `json:"hint" doc:"what to do about it; may be empty"`
+}

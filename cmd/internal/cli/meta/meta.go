@@ -18,6 +18,7 @@ import (
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/cmd/internal/version"
 )
@@ -95,6 +96,9 @@ func schemas() map[string]map[string]any {
 	add("Context", contexts.Row{}, true)
 	add("Change", factory.Change{}, true)
 	add("Version", version.Info{}, false)
+	add("Record", records.Document{}, false)
+	add("Error", exit.Document{}, false)
+	out["Broker"] = rows.SchemaOf("Broker", rows.BrokerDetail{}, false) // a single one has its listeners
 	return out
 }
 

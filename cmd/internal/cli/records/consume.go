@@ -125,29 +125,30 @@ func runConsume(ctx context.Context, o *consumeOptions) error {
 	return err
 }
 
-// recordDoc is a record for programs, one object per line.
-type recordDoc struct {
-	APIVersion string      `json:"apiVersion"`
-	Kind       string      `json:"kind"`
-	Topic      string      `json:"topic"`
-	Partition  int32       `json:"partition"`
-	Offset     int64       `json:"offset"`
-	Timestamp  int64       `json:"timestamp"`
-	Key        *string     `json:"key"`
-	Value      *string     `json:"value"`
-	Encoding   string      `json:"encoding"`
-	Headers    []headerDoc `json:"headers"`
+// Document is a record for programs, one object per line.
+type Document struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Topic      string   `json:"topic"`
+	Partition  int32    `json:"partition"`
+	Offset     int64    `json:"offset"`
+	Timestamp  int64    `json:"timestamp" doc:"milliseconds since the Unix epoch"`
+	Key        *string  `json:"key"`
+	Value      *string  `json:"value"`
+	Encoding   string   `json:"encoding" doc:"of key, value and header values: utf-8, or base64 when one of them is not text"`
+	Headers    []Header `json:"headers"`
 }
 
-type headerDoc struct {
+// Header is one header of a record.
+type Header struct {
 	Key   string  `json:"key"`
 	Value *string `json:"value"`
 }
 
 func writeJSON(w *bufio.Writer, r *admin.Record) error {
-	d := recordDoc{
+	d := Document{
 		APIVersion: rows.APIVersion, Kind: "Record", Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-		Timestamp: r.Timestamp.UnixMilli(), Encoding: "utf-8", Headers: []headerDoc{},
+		Timestamp: r.Timestamp.UnixMilli(), Encoding: "utf-8", Headers: []Header{},
 	}
 	valid := utf8.Valid(r.Key) && utf8.Valid(r.Value)
 	for _, h := range r.Headers {
@@ -168,7 +169,7 @@ func writeJSON(w *bufio.Writer, r *admin.Record) error {
 	}
 	d.Key, d.Value = enc(r.Key), enc(r.Value)
 	for _, h := range r.Headers {
-		d.Headers = append(d.Headers, headerDoc{h.Key, enc(h.Value)})
+		d.Headers = append(d.Headers, Header{h.Key, enc(h.Value)})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
