@@ -206,6 +206,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	part("controller", b.control.Run)
 	part("housekeeping", b.housekeep)
 	part("registration", b.stayRegistered)
+	part("deposition", b.watchDeposition)
 	part("metrics", b.metrics.run)
 	g.Go(func() error { return b.srv.Run(requests) })
 	part("readiness", b.awaitReady)

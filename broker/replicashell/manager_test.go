@@ -66,6 +66,34 @@ func TestFailover(t *testing.T) {
 	})
 }
 
+// TestDeposed has a leader that is told by others that it was deposed: it refuses at once, is not brought back by
+// what it knew before, and follows when the decision arrives.
+func TestDeposed(t *testing.T) {
+	l := newLab(t, 3, nil)
+	l.decide(topicT, 1, ids(1, 2, 3), ids(1, 2, 3))
+	m := l.brokers[1].m
+	own := l.brokers[1].info(t, topicT).LeaderEpoch
+	if m.Deposed(topicT, own) {
+		t.Fatal("deposed by its own epoch")
+	}
+	l.setCut(1, true)
+	waiting := l.brokers[1].produceAsync(t, topicT, -1, time.Minute, "waits", 1)
+	eventually(t, "the record is in the log", func() bool { return l.brokers[1].info(t, topicT).LogEnd == 1 })
+	l.decide(topicT, 2, ids(2, 3), ids(1, 2, 3), 2, 3)
+	if !m.Deposed(topicT, own+1) || m.Deposed(topicT, own+1) {
+		t.Fatal("not deposed once")
+	}
+	if r := <-waiting; r.Err != int16(replica.CodeNotLeaderOrFollower) {
+		t.Fatalf("the waiting produce was answered %+v", r)
+	}
+	if r := l.brokers[1].produce(t, topicT, 1, "refused", 1); r.Err != int16(replica.CodeNotLeaderOrFollower) {
+		t.Fatalf("produce: %+v", r)
+	}
+	l.setCut(1, false)
+	l.decide(topicT, 2, ids(2, 3), ids(1, 2, 3))
+	l.sameLogs(topicT, 2, 1, 3)
+}
+
 func TestISRShrinksAndGrows(t *testing.T) {
 	l := newLab(t, 3, nil)
 	l.decide(topicT, 1, ids(1, 2, 3), ids(1, 2, 3))

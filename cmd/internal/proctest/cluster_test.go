@@ -44,9 +44,11 @@ func startCluster(t *testing.T, n int, props map[string]string) *testCluster {
 	must(t, err)
 	c := &testCluster{Cluster: hc, began: time.Now()}
 	t.Cleanup(func() {
+		stopping := time.Now()
 		if err := c.Stop(); err != nil {
 			t.Errorf("ordered stop: %v", err)
 		}
+		stopped := time.Since(stopping)
 		for _, line := range c.GrepLogs(20, "panic", "invariant violated", "fatal error", "DATA RACE") {
 			t.Errorf("in a log: %s", line)
 		}
@@ -55,7 +57,7 @@ func startCluster(t *testing.T, n int, props map[string]string) *testCluster {
 		} else {
 			os.RemoveAll(dir)
 		}
-		t.Logf("cluster lived %.1f s", time.Since(c.began).Seconds())
+		t.Logf("cluster lived %.1f s, of which %.1f s to stop in order", time.Since(c.began).Seconds(), stopped.Seconds())
 	})
 	return c
 }

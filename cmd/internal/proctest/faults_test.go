@@ -232,7 +232,13 @@ func TestCutFromZooKeeper(t *testing.T) {
 		a, b := c.partitionAt(t, c.Broker(3), "cut", 0).Leader, c.partitionAt(t, c.Broker(3), "cut", 1).Leader
 		return a > 1 && b > 1
 	})
-	refused := c.deposedMustRefuse(t, one, "cut")
+	begin := time.Now()
+	for _, acks := range []int16{1, -1} {
+		c.await(t, fmt.Sprintf("the deposed leader refuses acks=%d", acks), sessionTimeout, func() bool {
+			return errors.Is(c.produceAt(t, one, "cut", acks), kerr.NotLeaderForPartition)
+		})
+	}
+	refused := time.Since(begin)
 	l.progress(t, 500)
 	pass(t, sessionTimeout)
 	relay.mend()
@@ -240,7 +246,7 @@ func TestCutFromZooKeeper(t *testing.T) {
 	l.progress(t, 200)
 	l.stop(t)
 	c.verify(t, l)
-	t.Logf("another leader after %.1f s; %s", moved.Seconds(), refused)
+	t.Logf("another leader after %.1f s; the deposed one refused %.1f s later", moved.Seconds(), refused.Seconds())
 }
 
 // suspend stops a broker's process and makes sure that it goes on at the end of the test.
@@ -429,19 +435,7 @@ func (c *testCluster) count(t *testing.T, topic string, partition int32) int64 {
 func (c *testCluster) deposedMustRefuse(t *testing.T, b *harness.Broker, topic string) string {
 	t.Helper()
 	for n := range 4 {
-		req := kmsg.NewPtrProduceRequest()
-		req.Acks, req.TimeoutMillis = -1, 1500
-		rt := kmsg.NewProduceRequestTopic()
-		rt.Topic = topic
-		rp := kmsg.NewProduceRequestTopicPartition()
-		rp.Records = plainBatch([]byte("to the deposed"))
-		rt.Partitions = append(rt.Partitions, rp)
-		req.Topics = append(req.Topics, rt)
-		resp, err := ask[*kmsg.ProduceResponse](t, b, req)
-		if err != nil {
-			continue
-		}
-		switch err := kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode); {
+		switch err := c.produceAt(t, b, topic, -1); {
 		case err == nil:
 			if c.partitionAt(t, c.other(b), topic, 0).Leader == b.ID {
 				return "it leads again"
@@ -453,6 +447,24 @@ func (c *testCluster) deposedMustRefuse(t *testing.T, b *harness.Broker, topic s
 		}
 	}
 	return "nothing was acknowledged"
+}
+
+// produceAt sends a record for partition 0 to one broker, whoever leads, and returns what it says.
+func (c *testCluster) produceAt(t *testing.T, b *harness.Broker, topic string, acks int16) error {
+	t.Helper()
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = acks, 1000
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Records = plainBatch([]byte("to the deposed"))
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := ask[*kmsg.ProduceResponse](t, b, req)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 }
 
 // keptLoad writes to every partition of a topic until it is stopped.

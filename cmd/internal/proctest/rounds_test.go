@@ -31,6 +31,8 @@ type run struct {
 	cluster *harness.Cluster
 	ledger  *harness.Ledger
 	client  *kgo.Client
+
+	ownZooKeeper bool // it may be killed
 }
 
 func runRounds(t *testing.T, zookeeper string) {
@@ -50,7 +52,7 @@ func runRounds(t *testing.T, zookeeper string) {
 		}
 		os.RemoveAll(dir)
 	})
-	r := &run{t: t, ctx: ctx, rng: rand.New(rand.NewPCG(s, 1)), ledger: harness.NewLedger(topic)}
+	r := &run{t: t, ctx: ctx, ownZooKeeper: zookeeper == "", rng: rand.New(rand.NewPCG(s, 1)), ledger: harness.NewLedger(topic)}
 	r.cluster, err = harness.Start(ctx, harness.Options{
 		Kbroker: program(t, "kbroker"), Dir: dir, Brokers: 3, ZooKeeper: zookeeper,
 		Props: map[string]string{"zookeeper.session.timeout.ms": "3000", "offsets.topic.replication.factor": "3"},
@@ -82,8 +84,8 @@ const (
 )
 
 // round writes while one broker is killed and started again. Every third victim is the controller, every
-// seventh round kills two brokers at once, every tenth all three. Now and then the next round begins before the
-// victim is back in sync, so that two failures overlap.
+// seventh round kills two brokers at once, every tenth all three; every fifth kills the embedded ZooKeeper too.
+// Now and then the next round begins before the victim is back in sync, so that two failures overlap.
 func (r *run) round(n int) {
 	victims := r.victims(n)
 	begin := time.Now()
@@ -92,6 +94,10 @@ func (r *run) round(n int) {
 	r.await("the load of the round", func() bool { return r.ledger.Acked() >= at && r.ledger.InFlight() > windowMax })
 	inFlight := r.ledger.InFlight()
 	acked := r.ledger.Acked()
+	zk := r.ownZooKeeper && n%5 == 4
+	if zk {
+		must(r.t, r.cluster.KillZooKeeper())
+	}
 	r.kill(victims)
 	load.slow.Store(true)
 	down := time.Duration(0)
@@ -100,6 +106,9 @@ func (r *run) round(n int) {
 		r.wait(down)
 	}
 	atKill := r.ledger.Acked()
+	if zk {
+		must(r.t, r.cluster.StartZooKeeper(r.ctx))
+	}
 	for _, v := range victims {
 		must(r.t, v.Start(r.ctx))
 	}
@@ -110,7 +119,7 @@ func (r *run) round(n int) {
 		r.fail("produce", err)
 	}
 	r.t.Logf("round %2d: killed %s with %d records in flight, down %.1f s; acknowledged: %d before, %d while down, %d in all; %.1f s",
-		n+1, names(victims), inFlight, down.Seconds(), acked, atKill-acked, r.ledger.Acked(), time.Since(begin).Seconds())
+		n+1, names(victims, zk), inFlight, down.Seconds(), acked, atKill-acked, r.ledger.Acked(), time.Since(begin).Seconds())
 	if r.rng.IntN(3) > 0 {
 		r.waitFullISR()
 	}
@@ -190,11 +199,15 @@ func (l *load) end() {
 	l.producers.Wait()
 }
 
-func names(victims []*harness.Broker) string {
+func names(victims []*harness.Broker, zk bool) string {
+	text := fmt.Sprintf("%d brokers", len(victims))
 	if len(victims) == 1 {
-		return fmt.Sprintf("broker %d", victims[0].ID)
+		text = fmt.Sprintf("broker %d", victims[0].ID)
 	}
-	return fmt.Sprintf("%d brokers", len(victims))
+	if zk {
+		text = "ZooKeeper and " + text
+	}
+	return text
 }
 
 // await polls a condition and fails the test when it does not come true.
