@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 type fakes struct {
 	active  bool
 	produce func(acks int16, parts []replicashell.ProducePartition) []replicashell.ProduceResult
+
+	mu      sync.Mutex // guards created
 	created map[string]map[int32][]cluster.BrokerID
 }
 
@@ -113,6 +116,8 @@ func (f *fakes) CheckNew(_ context.Context, name string, _ []string) error {
 	return topicadmin.ValidateName(name)
 }
 func (f *fakes) Create(_ context.Context, name string, assignment map[int32][]cluster.BrokerID, _ map[string]string) (cluster.TopicID, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.created != nil {
 		f.created[name] = assignment
 	}
