@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/broker/storage"
 	"kctl/zkutil/cluster"
 )
 
@@ -28,7 +30,21 @@ func (s memSlice) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(s.data[:len(s.data)-s.short])
 	return int64(n), err
 }
+func (s memSlice) SendTo(w storage.FileSender) (int64, bool, error) {
+	if len(s.data)%2 == 0 { // some log is in no file of the operating system
+		return 0, false, nil
+	}
+	n, err := w.(io.Writer).Write(s.data[:len(s.data)-s.short])
+	return int64(n), true, err
+}
 func (s memSlice) Release() { *s.released++ }
+
+// socket is a connection that sends files.
+type socket struct{ bytes.Buffer }
+
+func (*socket) CanSendFile() bool                                  { return true }
+func (*socket) SendFile(*os.File, int64, int) (int64, error)       { return 0, io.ErrUnexpectedEOF }
+func (s *socket) WriteMore(p []byte) (int, error)                  { return s.Write(p) }
 
 // TestFetchBodyEqualsKmsg compares the hand-written layout with the generated encoder, byte by byte, for every
 // version that is served and for answers of every shape.
@@ -69,6 +85,11 @@ func TestFetchBodyEqualsKmsg(t *testing.T) {
 				body := newFetchBody(77, version, 70, 12345, mine, ns)
 				var got bytes.Buffer
 				n, err := body.WriteTo(&got)
+				var sock socket
+				m, serr := body.WriteTo(&sock)
+				if serr != nil || m != n || !bytes.Equal(sock.Bytes(), got.Bytes()) {
+					t.Errorf("%s v%d: sent %d bytes to a socket, %d otherwise: %v", name, version, m, n, serr)
+				}
 				body.Release()
 				if err != nil || n != int64(got.Len()) {
 					t.Fatalf("%s v%d: wrote %d of %d bytes: %v", name, version, n, got.Len(), err)
@@ -165,6 +186,9 @@ func TestFetchBodyTruncatedLog(t *testing.T) {
 			records: memSlice{data: make([]byte, size), short: 1, released: &released}}}
 		body := newFetchBody(1, 17, 0, 0, parts, nil)
 		_, err := body.WriteTo(io.Discard)
+		if _, err := body.WriteTo(&socket{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("size %d, to a socket: error %v; want ErrUnexpectedEOF", size, err)
+		}
 		body.Release()
 		if !errors.Is(err, io.ErrUnexpectedEOF) || released != 1 {
 			t.Errorf("size %d: error %v, released %d; want ErrUnexpectedEOF and 1", size, err, released)

@@ -59,7 +59,9 @@ type Conn struct {
 	dead       bool
 	writers    sync.WaitGroup
 
-	writeDeadline time.Time // owned by whoever is writing
+	// Owned by whoever is writing.
+	writeDeadline time.Time
+	out           *sender // made with the first answer that sends a file
 }
 
 // serve reads requests until the connection ends, and returns why.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"testing"
 
 	"kctl/broker/record"
@@ -442,5 +443,45 @@ func TestDiskFullWhileOpening(t *testing.T) {
 	}
 	if l2, ok := m2.Log(testTP); !ok || l2.LogEndOffset() != 2 {
 		t.Fatal("data lost")
+	}
+}
+
+// sentFile is a FileSender that copies.
+type sentFile struct{ bytes.Buffer }
+
+func (s *sentFile) SendFile(f *os.File, pos int64, n int) (int64, error) {
+	return io.Copy(&s.Buffer, io.NewSectionReader(f, pos, int64(n)))
+}
+
+func TestSliceSendTo(t *testing.T) {
+	c := &clock{ms: 1_000_000}
+	m, err := OpenManager(vfs.OS{}, []string{t.TempDir()}, testOptions(c, nil))
+	must(t, err)
+	defer m.Close()
+	l, err := m.Create(testTP, testID, smallConfig())
+	must(t, err)
+	for range 3 {
+		mustAppend(t, l, batch(t, 2, 5), 1)
+	}
+	s, err := l.Read(2, 1<<20, 6, true)
+	must(t, err)
+	defer s.Release()
+	want := make([]byte, s.Size())
+	_, err = s.ReadInto(want)
+	must(t, err)
+	var got sentFile
+	n, ok, err := s.SendTo(&got)
+	if !ok || err != nil || n != int64(s.Size()) || !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("sent %d bytes (%v, %v), want the %d that ReadInto gives", n, ok, err, len(want))
+	}
+
+	_, mm, lm, _ := newTestLog(t)
+	defer mm.Close()
+	mustAppend(t, lm, batch(t, 2, 5), 1)
+	s, err = lm.Read(0, 1<<20, 2, true)
+	must(t, err)
+	defer s.Release()
+	if _, ok, err := s.SendTo(&got); ok || err != nil {
+		t.Errorf("a log in memory was sent as a file: %v, %v", ok, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 )
@@ -151,6 +152,27 @@ var sliceBuffers = sync.Pool{New: func() any {
 	b := make([]byte, sliceBuffer)
 	return &b
 }}
+
+// FileSender is a socket that takes bytes straight from a file's pages, as sendfile does.
+type FileSender interface {
+	SendFile(f *os.File, pos int64, n int) (int64, error)
+}
+
+// SendTo sends the bytes without reading them; ok is false, and nothing was done, when the file system behind the
+// slice has no files of the operating system. Errors as of WriteTo.
+func (s Slice) SendTo(w FileSender) (n int64, ok bool, err error) {
+	if s.n == 0 {
+		return 0, true, nil
+	}
+	f, ok := s.h.File.(interface{ OSFile() *os.File })
+	if !ok {
+		return 0, false, nil
+	}
+	if n, err = w.SendFile(f.OSFile(), s.pos, s.n); err != nil {
+		err = fmt.Errorf("send log: %w", err)
+	}
+	return n, true, err
+}
 
 // WriteTo writes the bytes to w through a pooled buffer. io.ErrUnexpectedEOF when the log was truncated
 // meanwhile: part of the bytes may have been written then, so a connection must be closed.
