@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,6 +43,9 @@ func (b *Broker) controlledShutdown(ctx context.Context) {
 			b.awaitHandOver(ctx)
 			b.log.Info("controlled shutdown done")
 			return
+		case errors.Is(err, kerr.EligibleLeadersNotAvailable):
+			b.log.Warn("no broker stays that could lead", obs.KeyCount, remaining)
+			tries = 1
 		case err == nil:
 			b.log.Warn("partitions have no other leader yet", obs.KeyCount, remaining)
 		default:
@@ -88,7 +92,7 @@ func (b *Broker) askShutdown(ctx context.Context) (remaining int, err error) {
 		return 0, err
 	}
 	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return 0, fmt.Errorf("controller: %w", err)
+		return len(resp.PartitionsRemaining), fmt.Errorf("controller: %w", err)
 	}
 	return len(resp.PartitionsRemaining), nil
 }

@@ -57,9 +57,24 @@ func (c *Controller) controlledShutdown(ev ControlledShutdownRequested, done fun
 				c.publishStop(p, id, false)
 			}
 		}
+		if len(resp.PartitionsRemaining) > 0 && !c.anyStays() {
+			resp.ErrorCode = codeEligibleLeadersNotAvailable
+		}
 		c.awaitHandover(ev, resp, ps)
 		done()
 	})
+}
+
+// anyStays reports whether a live broker is there that does not want to stop. If not, the cluster stops as a whole
+// and whoever asks again will get no other answer; brokers of ours then give up at once, Apache Kafka's do after
+// their retries.
+func (c *Controller) anyStays() bool {
+	for _, b := range c.brokers {
+		if !b.shuttingDown {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitHandover holds the answer back until the leaders of ps have confirmed, for a while at most.
