@@ -136,33 +136,29 @@ func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*de
 	return d, nil
 }
 
-// reread reads the given state nodes again.
+// reread reads the given state nodes again; those of partitions that are gone are left out.
 func (c *Client) reread(ctx context.Context, nodes []model.StateNode) ([]model.StateNode, error) {
-	byTopic := map[string]*model.Topic{}
+	at := map[string]int{}
+	old := make(map[cluster.TopicPartition]*model.StateNode, len(nodes))
 	var topics []model.Topic
 	for i := range nodes {
 		n := &nodes[i]
-		if byTopic[n.Topic] == nil {
+		k, ok := at[n.Topic]
+		if !ok {
+			k = len(topics)
+			at[n.Topic] = k
 			topics = append(topics, model.Topic{Name: n.Topic})
-			byTopic[n.Topic] = &model.Topic{}
 		}
-	}
-	for i := range topics {
-		for j := range nodes {
-			if nodes[j].Topic == topics[i].Name {
-				topics[i].Partitions = append(topics[i].Partitions, model.Partition{
-					Topic: nodes[j].Topic, Partition: nodes[j].Partition, Replicas: nodes[j].Replicas,
-				})
-			}
-		}
+		topics[k].Partitions = append(topics[k].Partitions, model.Partition{Topic: n.Topic, Partition: n.Partition, Replicas: n.Replicas})
+		old[cluster.TopicPartition{Topic: n.Topic, Partition: n.Partition}] = n
 	}
 	fresh, _, err := c.readStates(ctx, topics)
 	if err != nil {
 		return nil, err
 	}
 	for i := range fresh {
-		if old := nodes[slices.IndexFunc(nodes, func(n model.StateNode) bool { return n.Topic == fresh[i].Topic && n.Partition == fresh[i].Partition })]; old.Missing && fresh[i].Missing {
-			fresh[i].Mtime = old.Mtime
+		if was := old[cluster.TopicPartition{Topic: fresh[i].Topic, Partition: fresh[i].Partition}]; was.Missing && fresh[i].Missing {
+			fresh[i].Mtime = was.Mtime // that of the topic
 		}
 	}
 	return slices.DeleteFunc(fresh, func(n model.StateNode) bool { return n.Err != "" && !n.Missing }), nil
