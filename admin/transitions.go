@@ -130,9 +130,8 @@ func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*de
 			d.states = append(d.states, states[i])
 		}
 	}
-	d.problems = slices.DeleteFunc(d.problems, func(p model.Problem) bool {
-		return slices.ContainsFunc(d.states, func(n model.StateNode) bool { return n.Missing && p.Message == n.Err })
-	})
+	// A partition that was never created is a row of the answer, not a part that is missing from it.
+	d.problems = slices.DeleteFunc(d.problems, func(p model.Problem) bool { return p.Message == noStateNode })
 	return d, nil
 }
 

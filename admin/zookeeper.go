@@ -319,13 +319,15 @@ func (c *Client) readStates(ctx context.Context, topics []model.Topic) ([]model.
 	return nodes, problems, nil
 }
 
+const noStateNode = "no state node: the controller has not created the partition"
+
 func stateNode(p *model.Partition, r zkop.Response) model.StateNode {
 	n := model.StateNode{
 		Topic: p.Topic, Partition: p.Partition, Replicas: p.Replicas, ZKVersion: -1, Source: model.SourceZooKeeper,
 		LeaderAndISR: cluster.LeaderAndISR{Leader: cluster.NoLeader, LeaderEpoch: cluster.NoLeaderEpoch, ControllerEpoch: -1},
 	}
 	if errors.Is(r.Err, zkop.ErrNoNode) {
-		n.Missing, n.Err = true, "no state node: the controller has not created the partition"
+		n.Missing, n.Err = true, noStateNode
 		return n
 	}
 	if r.Err != nil {
