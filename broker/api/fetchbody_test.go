@@ -42,9 +42,9 @@ func (s memSlice) Release() { *s.released++ }
 // socket is a connection that sends files.
 type socket struct{ bytes.Buffer }
 
-func (*socket) CanSendFile() bool                                  { return true }
-func (*socket) SendFile(*os.File, int64, int) (int64, error)       { return 0, io.ErrUnexpectedEOF }
-func (s *socket) WriteMore(p []byte) (int, error)                  { return s.Write(p) }
+func (*socket) CanSendFile() bool                            { return true }
+func (*socket) SendFile(*os.File, int64, int) (int64, error) { return 0, io.ErrUnexpectedEOF }
+func (s *socket) WriteMore(p []byte) (int, error)            { return s.Write(p) }
 
 // TestFetchBodyEqualsKmsg compares the hand-written layout with the generated encoder, byte by byte, for every
 // version that is served and for answers of every shape.

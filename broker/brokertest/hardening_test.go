@@ -82,7 +82,9 @@ func TestDynamicConfigurationIsApplied(t *testing.T) {
 	c.CreateTopic("small", 1, 2)
 	adm := kadm.NewClient(c.Client())
 	cl := c.Client(kgo.DisableIdempotentWrite(), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(900_000))
-	big := func() error { return cl.ProduceSync(ctx, &kgo.Record{Topic: "small", Value: make([]byte, 5000)}).FirstErr() }
+	big := func() error {
+		return cl.ProduceSync(ctx, &kgo.Record{Topic: "small", Value: make([]byte, 5000)}).FirstErr()
+	}
 	if err := big(); err != nil {
 		t.Fatalf("before: %v", err)
 	}
