@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,7 +31,8 @@ const (
 	idleCPUMax  = 0.05 // of one core
 	idleFor     = 30 * time.Second
 	kctlListMax = time.Second
-	stopMax     = 20 * time.Second
+	stopMax     = 30 * time.Second
+	deleteMax   = 60 * time.Second
 )
 
 // TestScaleThousandTopics: 1,000 topics of 10 partitions, RF 3, on three brokers in one `kbroker dev`: start,
@@ -52,9 +54,7 @@ func TestScaleThousandTopics(t *testing.T) {
 
 	took := d.start(ctx)
 	t.Logf("start with %d partitions RF 3: %.2f s", scaleTopics*scalePartitions, took.Seconds())
-	if took > startMax {
-		t.Errorf("start took %s, want at most %s", took, startMax)
-	}
+	d.within("start", took, startMax)
 	d.waitLeaders(ctx)
 	cpu := d.idleCPU(ctx)
 	t.Logf("idle: %.2f %% of a core, resident %d MiB", cpu*100, d.residentMiB())
@@ -62,6 +62,7 @@ func TestScaleThousandTopics(t *testing.T) {
 		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, idleCPUMax*100)
 	}
 	d.timeList(ctx, program(t, "kctl"))
+	d.deleteTopics(ctx)
 	d.stop()
 }
 
@@ -73,6 +74,23 @@ type dev struct {
 	port, zk  int
 	cmd       *exec.Cmd
 	bootstrap string
+}
+
+// within fails the test when something took longer than allowed. The bounds are for a machine that does nothing
+// else; where more runs than it has processors for, they grow with the load.
+func (d *dev) within(what string, took, most time.Duration) {
+	d.t.Helper()
+	load := 0.0
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Sscanf(string(data), "%f", &load)
+	}
+	if factor := load / float64(runtime.NumCPU()); factor > 1 {
+		d.t.Logf("the machine is busy (load %.1f on %d processors): %s may take %.1f times as long", load, runtime.NumCPU(), what, factor)
+		most = time.Duration(float64(most) * factor)
+	}
+	if took > most {
+		d.t.Errorf("%s took %s, want at most %s", what, took, most)
+	}
 }
 
 func (d *dev) ports() {
@@ -112,9 +130,7 @@ func (d *dev) stop() {
 	}
 	took := time.Since(begin)
 	d.t.Logf("ordered stop: %.2f s", took.Seconds())
-	if took > stopMax {
-		d.t.Errorf("an ordered stop took %s, want at most %s", took, stopMax)
-	}
+	d.within("ordered stop", took, stopMax)
 }
 
 // showLog logs the end of what the process wrote.
@@ -139,6 +155,47 @@ func (d *dev) createTopics(ctx context.Context) {
 	}
 	d.waitLeaders(ctx)
 	d.t.Logf("%d topics of %d partitions created in %.1f s", scaleTopics, scalePartitions, time.Since(begin).Seconds())
+}
+
+// deleteTopics deletes everything and waits until no broker's metadata has any of it and no folder is left in
+// use.
+func (d *dev) deleteTopics(ctx context.Context) {
+	adm := d.admin()
+	defer adm.Close()
+	begin := time.Now()
+	for i := 0; i < scaleTopics; i += 100 {
+		var names []string
+		for n := range 100 {
+			names = append(names, fmt.Sprintf("scale-%04d", i+n))
+		}
+		deleted, err := adm.DeleteTopics(ctx, names...)
+		must(d.t, err)
+		must(d.t, deleted.Error())
+	}
+	for {
+		left := 0
+		for id := range 3 {
+			folders, err := filepath.Glob(filepath.Join(d.dir, fmt.Sprintf("broker-%d", id+1), "scale-????-*"))
+			must(d.t, err)
+			for _, f := range folders {
+				if !strings.HasSuffix(f, "-delete") {
+					left++
+				}
+			}
+		}
+		topics, err := adm.ListTopics(ctx)
+		if err == nil && len(topics) == 0 && left == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			d.t.Fatalf("%d topics and %d folders are left, %v", len(topics), left, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	took := time.Since(begin)
+	d.t.Logf("%d topics deleted in %.1f s", scaleTopics, took.Seconds())
+	d.within("deletion", took, deleteMax)
 }
 
 // waitLeaders waits until every partition has a leader and a full ISR.
@@ -217,9 +274,7 @@ func (d *dev) timeList(ctx context.Context, kctl string) {
 	if len(list.Items) < scaleTopics*scalePartitions {
 		d.t.Errorf("%d partitions listed", len(list.Items))
 	}
-	if took > kctlListMax {
-		d.t.Errorf("kctl partitions list took %s, want at most %s", took, kctlListMax)
-	}
+	d.within("kctl partitions list", took, kctlListMax)
 }
 
 func (d *dev) admin() *kadm.Client {
