@@ -4,21 +4,26 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kbin"
 
 	"kctl/broker/server"
-	"kctl/broker/storage"
 	"kctl/zkutil/cluster"
 )
+
+// rangeSender is storage.FileSender: it takes a range of a file's pages.
+type rangeSender = interface {
+	SendFile(f *os.File, pos int64, n int) (int64, error)
+}
 
 // slice is what a fetch answer needs of storage.Slice.
 type slice interface {
 	Size() int
 	ReadInto(p []byte) (int, error)
 	WriteTo(w io.Writer) (int64, error)
-	SendTo(w storage.FileSender) (n int64, ok bool, err error)
+	SendTo(w rangeSender) (n int64, ok bool, err error)
 	Release()
 }
 
@@ -290,7 +295,7 @@ func (f *fetchBody) gather(w io.Writer) (int64, error) {
 
 // fileSender is a connection that takes ranges of files without their bytes passing through this process.
 type fileSender interface {
-	storage.FileSender
+	rangeSender
 	CanSendFile() bool
 	WriteMore(p []byte) (int, error)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"kctl/broker/storage"
 	"kctl/zkutil/cluster"
 )
 
@@ -30,7 +29,7 @@ func (s memSlice) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(s.data[:len(s.data)-s.short])
 	return int64(n), err
 }
-func (s memSlice) SendTo(w storage.FileSender) (int64, bool, error) {
+func (s memSlice) SendTo(w rangeSender) (int64, bool, error) {
 	if len(s.data)%2 == 0 { // some log is in no file of the operating system
 		return 0, false, nil
 	}

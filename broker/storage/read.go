@@ -153,8 +153,9 @@ var sliceBuffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// FileSender is a socket that takes bytes straight from a file's pages, as sendfile does.
-type FileSender interface {
+// FileSender is a socket that takes bytes straight from a file's pages, as sendfile does. It is an alias, so that
+// users of slices can name the same type without importing this package.
+type FileSender = interface {
 	SendFile(f *os.File, pos int64, n int) (int64, error)
 }
 
