@@ -64,6 +64,7 @@ type Broker struct {
 
 	bound  chan struct{} // closed when the listeners are bound
 	ready  chan struct{} // closed when the broker serves
+	left   chan struct{} // closed when the ZooKeeper session has ended
 	killed chan struct{} // closed by Kill
 	once   sync.Once     // of killed
 }
@@ -78,7 +79,7 @@ func New(static *config.Broker, opts Options) *Broker {
 	}
 	b := &Broker{
 		static: static, opts: opts, reg: opts.Registerer, id: static.ID,
-		cache: metadata.NewCache(), bound: make(chan struct{}), ready: make(chan struct{}), killed: make(chan struct{}),
+		cache: metadata.NewCache(), bound: make(chan struct{}), ready: make(chan struct{}), left: make(chan struct{}), killed: make(chan struct{}),
 	}
 	b.epoch.Store(int64(cluster.NoBrokerEpoch))
 	b.log = opts.Logger.With(obs.KeyBroker, static.ID)
@@ -114,6 +115,10 @@ func (b *Broker) IsController() bool {
 
 // Replicas describes the partitions hosted here, once Ready is closed.
 func (b *Broker) Replicas() []replicashell.PartitionInfo { return b.replica.Partitions() }
+
+// Left is closed when the broker has left the cluster: it serves and leads nothing any more and its session has
+// ended, but Run may still be busy with closing the logs.
+func (b *Broker) Left() <-chan struct{} { return b.left }
 
 // Addr returns host:port of a listener as clients are told it, once the listeners are bound. It blocks until
 // then.
@@ -165,6 +170,7 @@ func (b *Broker) release() error {
 	if b.zk != nil {
 		zkErr = b.zk.Close()
 	}
+	close(b.left)
 	var err error
 	if b.store != nil {
 		select {

@@ -186,7 +186,7 @@ func (a *app) runAll(ctx context.Context, configs []*config.Broker, log *slog.Lo
 }
 
 // stopInOrder stops one broker after the other, the controller last, so that each of the others has somebody
-// who takes its leaders over and somebody who arranges that.
+// who takes its leaders over and somebody who arranges that. Their logs are closed side by side.
 func stopInOrder(brokers []*devBroker) {
 	var last *devBroker
 	for _, b := range brokers {
@@ -195,10 +195,12 @@ func stopInOrder(brokers []*devBroker) {
 			continue
 		}
 		b.stop()
-		<-b.done
+		<-b.Left()
 	}
 	if last != nil {
 		last.stop()
-		<-last.done
+	}
+	for _, b := range brokers {
+		<-b.done
 	}
 }
