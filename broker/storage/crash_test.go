@@ -27,7 +27,6 @@ type crashTrace struct {
 	seqs    map[int64]int32
 	current [][]byte           // batches of the log as it is meant to be
 	ever    map[int64][][]byte // base offset -> all batches that were ever appended there
-	floor   int64              // log start that is certain
 	flushed int64              // everything below is durable
 	known   bool               // the log was flushed once, so it must exist
 	step    string
