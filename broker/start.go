@@ -52,9 +52,9 @@ func (b *Broker) bind() error {
 		IdleTimeout:         v.Millis("connections.max.idle.ms"),
 		WriteTimeout:        writeTimeout,
 	}
-	if _, set := b.static.Explicit("socket.send.buffer.bytes"); set {
-		opts.SendBufferBytes = v.Int("socket.send.buffer.bytes")
-	}
+	// A small buffer keeps the work of sending in the broker: from a large one it is the kernel that sends, in the
+	// time slice of a client on the same machine, and bytes wait until they have left the processor's caches.
+	opts.SendBufferBytes = v.Int("socket.send.buffer.bytes")
 	if _, set := b.static.Explicit("socket.receive.buffer.bytes"); set {
 		opts.ReceiveBufferBytes = v.Int("socket.receive.buffer.bytes")
 	}
