@@ -27,6 +27,10 @@ const frameBytesMax = 1 << 30
 // frameStepBytes are given to a frame before any of it has arrived.
 const frameStepBytes = 1 << 20
 
+// readAheadBytes takes a whole small answer with one system call; the rest of a large one is read straight into its
+// frame and not copied.
+const readAheadBytes = 1 << 10
+
 // Dialer opens the raw connection; net.Dialer in production, a pipe in tests.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
 
@@ -57,7 +61,7 @@ func Dial(ctx context.Context, dial Dialer, addr, clientID string, timeout time.
 	}
 	return &Conn{
 		conn:      c,
-		r:         bufio.NewReaderSize(c, 64<<10),
+		r:         bufio.NewReaderSize(c, readAheadBytes),
 		formatter: kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)),
 		timeout:   timeout,
 	}, nil
