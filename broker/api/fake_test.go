@@ -79,6 +79,12 @@ func (f *fakes) HandleControlledShutdown(_ context.Context, r *kmsg.ControlledSh
 func (f *fakes) HandleElectLeaders(_ context.Context, r *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
 	return empty[*kmsg.ElectLeadersResponse](r)
 }
+func (f *fakes) HandleAlterPartitionAssignments(_ context.Context, r *kmsg.AlterPartitionAssignmentsRequest) *kmsg.AlterPartitionAssignmentsResponse {
+	return empty[*kmsg.AlterPartitionAssignmentsResponse](r)
+}
+func (f *fakes) HandleListPartitionReassignments(_ context.Context, r *kmsg.ListPartitionReassignmentsRequest) *kmsg.ListPartitionReassignmentsResponse {
+	return empty[*kmsg.ListPartitionReassignmentsResponse](r)
+}
 func (f *fakes) FindCoordinator(_ context.Context, _ groupshell.ClientInfo, r *kmsg.FindCoordinatorRequest) *kmsg.FindCoordinatorResponse {
 	return empty[*kmsg.FindCoordinatorResponse](r)
 }

@@ -34,7 +34,8 @@ func definitions() []definition {
 		describeGroupsAPI, listGroupsAPI, apiVersionsAPI, createTopicsAPI, deleteTopicsAPI, deleteRecordsAPI,
 		initProducerIDAPI, offsetForLeaderEpochAPI, describeConfigsAPI, alterConfigsAPI, describeLogDirsAPI,
 		describeACLsAPI, createACLsAPI, deleteACLsAPI,
-		createPartitionsAPI, deleteGroupsAPI, electLeadersAPI, incrementalAlterConfigsAPI, offsetDeleteAPI,
+		createPartitionsAPI, deleteGroupsAPI, electLeadersAPI, incrementalAlterConfigsAPI,
+		alterPartitionReassignmentsAPI, listPartitionReassignmentsAPI, offsetDeleteAPI,
 		alterPartitionAPI, describeClusterAPI, allocateProducerIDsAPI,
 	}
 }

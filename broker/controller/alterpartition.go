@@ -181,6 +181,7 @@ func (c *Controller) isrWritten(it *isrItem, r writeResult, out *kmsg.AlterParti
 	case r.err == nil:
 		it.p.li, it.p.version = it.next.LeaderAndISR, cluster.ZKVersion(r.version)
 		c.publishMetadata(it.p)
+		c.reassignMoved(it.p)
 		describeISR(out, it.p)
 	case errors.Is(r.err, zkop.ErrBadVersion):
 		out.ErrorCode = codeInvalidUpdateVersion

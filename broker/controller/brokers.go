@@ -32,6 +32,8 @@ func (c *Controller) watchFired(ev zkop.Event) {
 		c.enqueueOnce("IsrChange", "", c.isrChange)
 	case znode.LogDirEventNotificationPath:
 		c.enqueueOnce("LogDirChange", "", c.logDirChange)
+	case znode.ReassignPartitionsPath:
+		c.enqueueOnce("ZkPartitionReassignment", "", c.reassignZnode)
 	case znode.PreferredReplicaElectionPath:
 		c.enqueueOnce("ManualLeaderBalance", "", c.preferredZnode)
 	default:
@@ -238,6 +240,7 @@ func (c *Controller) brokersStarted(joined, crashed []cluster.BrokerID, now map[
 		}
 		if hit {
 			c.settle(p)
+			c.reassignMoved(p)
 			if p.known {
 				c.publishMetadata(p) // it is not among the offline replicas any more
 			}

@@ -10,6 +10,7 @@ const (
 	codeBrokerNotAvailable          int16 = 8
 	codeStaleControllerEpoch        int16 = 11
 	codeInvalidTopic                int16 = 17
+	codeInvalidReplicaAssignment    int16 = 39
 	codeNotController               int16 = 41
 	codeInvalidRequest              int16 = 42
 	codeOperationNotAttempted       int16 = 55
@@ -19,6 +20,7 @@ const (
 	codePreferredLeaderNotAvailable int16 = 80
 	codeEligibleLeadersNotAvailable int16 = 83
 	codeElectionNotNeeded           int16 = 84
+	codeNoReassignmentInProgress    int16 = 85
 	codeInvalidUpdateVersion        int16 = 95
 	codeUnknownTopicID              int16 = 100
 	codeIneligibleReplica           int16 = 107

@@ -93,6 +93,10 @@ type Controller struct {
 	order     []*topic // sorted by name
 	topicSeq  int
 
+	reassigning map[*partition]struct{} // assignment.Reassigning()
+	// legacy is what runs of the list in /admin/reassign_partitions: the targets as they stand there.
+	legacy map[cluster.TopicPartition][]cluster.BrokerID
+
 	metadata    metadataLog
 	transitions transitions
 	repair      repairs
@@ -116,6 +120,7 @@ func (c *Controller) reset() {
 	c.topics = map[string]*topic{}
 	c.topicByID = map[cluster.TopicID]*topic{}
 	c.order = nil
+	c.reassigning, c.legacy = map[*partition]struct{}{}, nil
 	c.metadata = metadataLog{}
 	c.transitions = transitions{}
 	c.repair = repairs{}
@@ -154,6 +159,10 @@ func (c *Controller) apply(ev Event) {
 		c.enqueueRequest("AlterPartition", ev.RequestID, ev.Request, func(done func()) { c.alterPartition(ev, done) })
 	case ElectLeadersRequested:
 		c.enqueueRequest("ElectLeaders", ev.RequestID, ev.Request, func(done func()) { c.electLeaders(ev, done) })
+	case AlterReassignmentsRequested:
+		c.enqueueRequest("ApiPartitionReassignment", ev.RequestID, ev.Request, func(done func()) { c.alterReassignments(ev, done) })
+	case ListReassignmentsRequested:
+		c.enqueueRequest("ListPartitionReassignments", ev.RequestID, ev.Request, func(done func()) { c.listReassignments(ev, done) })
 	case TopicConfigChanged:
 		c.topicConfigChanged(ev.Topic)
 	default:
@@ -208,6 +217,7 @@ type Stats struct {
 	TopicsIneligible   int
 	ReplicasToDelete   int
 	ReplicasIneligible int
+	Reassigning        int // partitions that are being reassigned
 	Transitions        int // decisions not yet confirmed
 	Alerts             int
 	QueuedJobs         int
@@ -221,9 +231,10 @@ func (c *Controller) Stats() Stats {
 		return s
 	}
 	s.Epoch, s.ActiveBrokers, s.Topics = c.epoch, len(c.brokers), len(c.order)
+	s.Reassigning = len(c.reassigning)
 	for _, t := range c.order {
 		s.Partitions += len(t.partitions)
-		if t.deleting {
+		if t.deleting || t.ineligible {
 			s.TopicsToDelete++
 			if t.ineligible {
 				s.TopicsIneligible++

@@ -130,6 +130,7 @@ func (c *Controller) refresh(p *partition, r stateRead) {
 	if p.topic.deleting {
 		return
 	}
+	c.reassignMoved(p)
 	if decided {
 		c.publish(p, "found in ZooKeeper")
 		return
@@ -276,6 +277,7 @@ func (d *decision) adopt(p *partition, li cluster.LeaderAndISR, version int32, u
 	if li.Leader == cluster.NoLeader && !p.topic.deleting {
 		c.emit(Note{Kind: NoteNoLeader, Partition: p.tp(), Reason: d.reason})
 	}
+	c.reassignMoved(p)
 	c.publish(p, d.reason)
 }
 

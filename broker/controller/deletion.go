@@ -38,6 +38,11 @@ func (c *Controller) startDeletions(names []string, done func()) {
 			drop = append(drop, deleteOp(znode.DeleteTopicPath(name)))
 		}
 	}
+	for _, t := range c.order {
+		if !t.deleting && t.ineligible && !slices.Contains(names, t.name) {
+			t.ineligible = false // the request was withdrawn while it waited
+		}
+	}
 	c.markDeletions(names)
 	c.write(drop, func([]writeResult) { c.resumeDeletions(done) })
 }
@@ -52,10 +57,15 @@ func (c *Controller) markDeletions(names []string) {
 		if t == nil || t.deleting {
 			continue
 		}
+		if t.reassigning() {
+			// It stays a topic like any other until then; the last reassignment looks at the requests again.
+			c.haltDeletion(t, "a reassignment is in progress")
+			continue
+		}
 		for _, p := range t.partitions {
 			c.settle(p) // replicas: online or offline
 		}
-		t.deleting = true
+		t.deleting, t.ineligible = true, false
 		for _, p := range t.partitions {
 			for i := range p.replicas {
 				if p.replicas[i].state == replicaNew {
@@ -74,10 +84,6 @@ func (c *Controller) resumeDeletions(done func()) {
 	var start []*topic
 	for _, t := range c.order {
 		if t.deleting && !t.finishing {
-			if t.reassigning() {
-				c.haltDeletion(t, "a reassignment is in progress")
-				continue
-			}
 			start = append(start, t)
 		}
 	}
@@ -343,7 +349,7 @@ func (c *Controller) sendStopReplica(b *broker) {
 		}
 		del := b.stop[p]
 		epoch := p.li.LeaderEpoch
-		if del {
+		if del && p.topic.deleting {
 			epoch = cluster.EpochDuringDelete // wins over every epoch (KIP-570)
 		}
 		t := &req.Topics[len(req.Topics)-1]

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -56,6 +57,9 @@ func describeRequest(req kmsg.Request) string {
 					continue
 				}
 				fmt.Fprintf(&b, " %s-%d(leader=%d epoch=%d isr=%v v%d", t.Topic, p.Partition, p.Leader, p.LeaderEpoch, p.ISR, p.ZKVersion)
+				if len(p.AddingReplicas)+len(p.RemovingReplicas) > 0 {
+					fmt.Fprintf(&b, " adding=%v removing=%v", p.AddingReplicas, p.RemovingReplicas)
+				}
 				if p.IsNew {
 					b.WriteString(" new")
 				}
@@ -111,6 +115,25 @@ func describeResponse(resp kmsg.Response) string {
 		for _, t := range resp.Topics {
 			for _, p := range t.Partitions {
 				fmt.Fprintf(&b, " %d(%s leader=%d epoch=%d isr=%v v%d)", p.Partition, errText(p.ErrorCode), p.LeaderID, p.LeaderEpoch, p.ISR, p.PartitionEpoch)
+			}
+		}
+	case *kmsg.AlterPartitionAssignmentsResponse:
+		fmt.Fprintf(&b, "AlterPartitionReassignments %s", errText(resp.ErrorCode))
+		for _, t := range resp.Topics {
+			if len(t.Partitions) > 12 {
+				good := len(slices.DeleteFunc(slices.Clone(t.Partitions), func(p kmsg.AlterPartitionAssignmentsResponseTopicPartition) bool { return p.ErrorCode != 0 }))
+				fmt.Fprintf(&b, " %s(%d of %d partitions OK)", t.Topic, good, len(t.Partitions))
+				continue
+			}
+			for _, p := range t.Partitions {
+				fmt.Fprintf(&b, " %s-%d(%s)", t.Topic, p.Partition, errText(p.ErrorCode))
+			}
+		}
+	case *kmsg.ListPartitionReassignmentsResponse:
+		fmt.Fprintf(&b, "ListPartitionReassignments %s", errText(resp.ErrorCode))
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				fmt.Fprintf(&b, " %s-%d(replicas=%v adding=%v removing=%v)", t.Topic, p.Partition, p.Replicas, p.AddingReplicas, p.RemovingReplicas)
 			}
 		}
 	case *kmsg.ElectLeadersResponse:

@@ -80,6 +80,21 @@ type ElectLeadersRequested struct {
 	Request   *kmsg.ElectLeadersRequest
 }
 
+// AlterReassignmentsRequested begins, changes and cancels reassignments (KIP-455). Answered by Reply when the
+// first step of each is durable in ZooKeeper.
+type AlterReassignmentsRequested struct {
+	At        time.Time
+	RequestID uint64
+	Request   *kmsg.AlterPartitionAssignmentsRequest
+}
+
+// ListReassignmentsRequested asks which reassignments are under way. Answered by Reply.
+type ListReassignmentsRequested struct {
+	At        time.Time
+	RequestID uint64
+	Request   *kmsg.ListPartitionReassignmentsRequest
+}
+
 // TopicConfigChanged says that the dynamic configs of a topic changed; enabling unclean leader election
 // elects leaders for its offline partitions. An empty Topic means every topic (the default changed).
 type TopicConfigChanged struct {
@@ -96,4 +111,6 @@ func (e TimerFired) at() time.Time                  { return e.At }
 func (e ControlledShutdownRequested) at() time.Time { return e.At }
 func (e AlterPartitionRequested) at() time.Time     { return e.At }
 func (e ElectLeadersRequested) at() time.Time       { return e.At }
+func (e AlterReassignmentsRequested) at() time.Time { return e.At }
+func (e ListReassignmentsRequested) at() time.Time  { return e.At }
 func (e TopicConfigChanged) at() time.Time          { return e.At }

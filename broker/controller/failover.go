@@ -28,7 +28,9 @@ func (c *Controller) armRepair() {
 func (c *Controller) repairDue() {
 	c.repair.armed = false
 	c.enqueueOnce("Repair", "", func(done func()) {
-		c.repairPartitions(c.collect(c.wantsRepair), "repair", func() { c.resumeDeletions(done) })
+		c.repairPartitions(c.collect(c.wantsRepair), "repair", func() {
+			c.resumeDeletions(func() { c.advanceReassignments(done) })
+		})
 	})
 }
 
@@ -46,6 +48,7 @@ type loaded struct {
 	notifications []string // paths of ISR and log-dir notifications that were pending
 	alerts        []string
 	preferred     bool
+	reassign      bool // /admin/reassign_partitions exists
 }
 
 // load takes over the cluster in Kafka's order (KAFKA_FACTS 2.1): watches first, so that nothing that
@@ -62,6 +65,7 @@ func (c *Controller) load(done func()) {
 		{Kind: zkop.Children, Path: znode.LeadershipAlertsPath},
 		{Kind: zkop.Exists, Path: znode.FeaturePath},
 		{Kind: zkop.Get, Path: znode.BrokerDataEpochsPath},
+		{Kind: zkop.Exists, Path: znode.ReassignPartitionsPath, Watch: true},
 	}
 	c.read(reqs, func(got []zkop.Response) {
 		for i := range 5 {
@@ -74,7 +78,7 @@ func (c *Controller) load(done func()) {
 				return
 			}
 		}
-		l := &loaded{topics: got[1].Children, deletes: got[2].Children, alerts: got[6].Children, preferred: got[5].Err == nil}
+		l := &loaded{topics: got[1].Children, deletes: got[2].Children, alerts: got[6].Children, preferred: got[5].Err == nil, reassign: got[9].Err == nil}
 		for _, n := range got[3].Children {
 			l.notifications = append(l.notifications, znode.LogDirEventNotificationPath+"/"+n)
 		}
@@ -172,7 +176,17 @@ func (c *Controller) addPartition(t *topic, num int32, a cluster.Assignment) *pa
 			Reason: "the assignment is empty or names a broker twice"})
 		return nil
 	}
-	return t.add(num, a)
+	// Lists of a running reassignment that name others than replicas, or leave no target, cannot be followed.
+	replica := func(b cluster.BrokerID) bool { return slices.Contains(a.Replicas, b) }
+	a.Adding, a.Removing = filter(a.Adding, replica), filter(a.Removing, replica)
+	if len(a.Target()) == 0 || len(originOf(a)) == 0 {
+		a.Adding, a.Removing = nil, nil
+	}
+	p := t.add(num, a)
+	if a.Reassigning() {
+		c.reassigning[p] = struct{}{}
+	}
+	return p
 }
 
 // idlessTopic is a topic node written by a tool or broker from before topic ids.
@@ -269,6 +283,12 @@ func (c *Controller) takeOver(l *loaded, done func()) {
 // startTerm queues what comes after the takeover: topic deletions, a pending preferred election, timers.
 func (c *Controller) startTerm(l *loaded) {
 	c.sweepAlerts()
+	if l.reassign { // the list wins over what runs
+		c.enqueueOnce("ZkPartitionReassignment", "", c.reassignZnode)
+	}
+	if len(c.reassigning) > 0 {
+		c.enqueueOnce("ReassignmentResume", "", c.resumeReassignments)
+	}
 	if len(l.deletes) > 0 {
 		c.enqueueOnce("TopicDeletion", "", c.deletionChange)
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/zkutil/cluster"
@@ -33,7 +35,7 @@ func (c *Controller) sendLeaderAndISR(b *broker) {
 			req.TopicStates = append(req.TopicStates, kmsg.LeaderAndISRRequestTopicState{Topic: last.name, TopicID: last.id})
 		}
 		t := &req.TopicStates[len(req.TopicStates)-1]
-		t.PartitionStates = append(t.PartitionStates, leaderAndISRPartition(p))
+		t.PartitionStates = append(t.PartitionStates, leaderAndISRPartition(p, b.info.ID))
 		in.lead = append(in.lead, sentDecision{p, p.li.LeaderEpoch})
 		c.transitionSent(p, b.info.ID)
 		leaders[p.li.Leader] = true
@@ -49,13 +51,15 @@ func (c *Controller) sendLeaderAndISR(b *broker) {
 	c.send(b, in, req)
 }
 
-func leaderAndISRPartition(p *partition) kmsg.LeaderAndISRRequestTopicPartition {
+// leaderAndISRPartition is new to a broker that has never held the partition: it may be made where another log
+// directory has failed.
+func leaderAndISRPartition(p *partition, to cluster.BrokerID) kmsg.LeaderAndISRRequestTopicPartition {
 	out := kmsg.LeaderAndISRRequestTopicPartition{
 		Partition: p.num, ControllerEpoch: int32(p.li.ControllerEpoch), Leader: int32(p.li.Leader),
 		LeaderEpoch: int32(p.li.LeaderEpoch), ISR: cluster.IDsToInt32(p.li.ISR), ZKVersion: int32(p.version),
 		Replicas:       cluster.IDsToInt32(p.assignment.Replicas),
 		AddingReplicas: cluster.IDsToInt32(p.assignment.Adding), RemovingReplicas: cluster.IDsToInt32(p.assignment.Removing),
-		IsNew: p.isNew,
+		IsNew: p.isNew || slices.Contains(p.assignment.Adding, to) && !slices.Contains(p.li.ISR, to),
 	}
 	if p.li.Recovering {
 		out.LeaderRecoveryState = 1

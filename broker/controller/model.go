@@ -62,6 +62,7 @@ type partition struct {
 	topic      *topic
 	num        int32
 	assignment cluster.Assignment
+	origin     []cluster.BrokerID // replicas in order before the reassignment that this controller began
 	state      partitionState
 	replicas   []replica // parallel to assignment.Replicas
 
@@ -192,6 +193,9 @@ func (c *Controller) insertTopic(t *topic) {
 func (c *Controller) removeTopic(t *topic) {
 	if i := slices.Index(c.order, t); i >= 0 {
 		c.order = slices.Delete(c.order, i, i+1)
+	}
+	for _, p := range t.partitions {
+		delete(c.reassigning, p)
 	}
 	delete(c.topics, t.name)
 	if c.topicByID[t.id] == t {

@@ -106,7 +106,7 @@ func (c *Controller) logDirChange(done func()) {
 func (c *Controller) replicasFailed(b *broker, ps []*partition) {
 	fresh := false
 	for _, p := range ps {
-		if p.topic.deleting {
+		if p.topic.deleting || p.replicaIndex(b.info.ID) < 0 {
 			continue
 		}
 		if _, known := b.offline[p]; !known {

@@ -108,8 +108,8 @@ func (c *Controller) publish(p *partition, reason string) {
 func (c *Controller) publishTo(p *partition, id cluster.BrokerID, reason string) {
 	b := c.brokers[id]
 	if del, ok := b.stop[p]; ok {
-		if del {
-			return // being deleted
+		if del && p.topic.deleting {
+			return
 		}
 		delete(b.stop, p)
 	}
@@ -258,7 +258,9 @@ func (c *Controller) requeue(b *broker, in *inflight, code int16, err error) {
 		}
 	case kindStopReplica:
 		for _, s := range in.stop {
-			if _, newer := b.lead[s.p]; newer && !s.delete {
+			// A replica that is to be there again: the epoch of the request in doubt is below its new one.
+			back := !s.p.topic.deleting && s.p.replicaIndex(b.info.ID) >= 0
+			if _, newer := b.lead[s.p]; s.delete && back || newer && !s.delete {
 				continue
 			}
 			b.stop[s.p] = b.stop[s.p] || s.delete

@@ -287,6 +287,8 @@ func (c *chaos) admin2() {
 		c.createTopic(name)
 	case what < 3:
 		c.do(c.world.admin, zkop.Request{Kind: zkop.Create, Path: znode.DeleteTopicPath(name)})
+	case what >= 7:
+		c.reassign(name)
 	case what < 6:
 		z, err := znode.DecodeTopic(name, resp.Data)
 		if err != nil {
@@ -295,6 +297,48 @@ func (c *chaos) admin2() {
 		z.Partitions[int32(len(z.Partitions))] = cluster.Assignment{Replicas: c.replicas()}
 		c.do(c.world.admin, zkop.Request{Kind: zkop.Set, Path: path, Version: resp.Stat.Version, Data: z.Encode()})
 	}
+}
+
+// reassign asks for other replicas, or cancels; half of the times the old way.
+func (c *chaos) reassign(name string) {
+	tp := cluster.TopicPartition{Topic: name, Partition: int32(rapid.IntRange(0, 1).Draw(c.rt, "partition"))}
+	target := c.replicas()
+	if rapid.Bool().Draw(c.rt, "old way") {
+		c.note("reassign %v to %v in ZooKeeper", tp, target)
+		c.do(c.world.admin, zkop.Request{Kind: zkop.Create, Path: znode.ReassignPartitionsPath,
+			Data: znode.EncodeReassignments([]znode.Reassignment{{Partition: tp, Replicas: target}})})
+		return
+	}
+	part := kmsg.AlterPartitionAssignmentsRequestTopicPartition{Partition: tp.Partition, Replicas: cluster.IDsToInt32(target)}
+	if rapid.IntRange(0, 3).Draw(c.rt, "cancel") == 0 {
+		part.Replicas = nil
+	}
+	c.nextID++
+	n := c.pick("controller")
+	c.note("reassign %v to %v at %d", tp, part.Replicas, n.id)
+	c.step(n, AlterReassignmentsRequested{At: c.now, RequestID: c.nextID, Request: &kmsg.AlterPartitionAssignmentsRequest{
+		Topics: []kmsg.AlterPartitionAssignmentsRequestTopic{{Topic: name, Partitions: []kmsg.AlterPartitionAssignmentsRequestTopicPartition{part}}}}})
+}
+
+// grow lets every leader that can take all living replicas into its ISR, as replicas that fetch are.
+func (c *chaos) grow() {
+	c.tree.Walk(znode.BrokerTopicsPath, func(path string, data []byte, stat zkop.Stat) bool {
+		tp, ok := znode.ParseStatePath(path)
+		if !ok {
+			return true
+		}
+		s, err := znode.DecodeState(tp, data)
+		z, _ := znode.DecodeTopic(tp.Topic, c.do(c.world.admin, zkop.Request{Kind: zkop.Get, Path: znode.TopicPath(tp.Topic)}).Data)
+		replicas := z.Partitions[tp.Partition].Replicas
+		if err != nil || s.Leader < 0 || c.nodes[s.Leader].leaderEpochs[tp] != int32(s.LeaderEpoch) || subset(replicas, s.ISR) {
+			return true
+		}
+		s.ISR = replicas
+		c.do(c.world.admin, zkop.Request{Kind: zkop.Set, Path: path, Version: stat.Version, Data: s.Encode()})
+		c.notify(tp)
+		return true
+	})
+	c.h.check()
 }
 
 func (c *chaos) replicas() []cluster.BrokerID {
@@ -344,6 +388,7 @@ func (c *chaos) heal() {
 	for range 8 {
 		c.settle()
 		c.deliver()
+		c.grow()
 		c.tick(15 * time.Second)
 	}
 	c.settle()
@@ -365,13 +410,13 @@ func (c *chaos) heal() {
 }
 
 func (c *chaos) finished(active *node) {
-	if s := active.ctl.Stats(); s.Offline != 0 || s.Transitions != 0 || s.Alerts != 0 || s.TopicsToDelete != 0 || s.QueuedJobs != 0 || s.QueuedRequests != 0 {
+	if s := active.ctl.Stats(); s.Offline != 0 || s.Transitions != 0 || s.Alerts != 0 || s.TopicsToDelete != 0 || s.Reassigning != 0 || s.QueuedJobs != 0 || s.QueuedRequests != 0 {
 		c.h.fail("not finished: %+v", s)
 	}
 	seen := 0
 	c.tree.Walk("/", func(path string, data []byte, stat zkop.Stat) bool {
 		if strings.HasPrefix(path, znode.LeadershipAlertsPath+"/") || strings.HasPrefix(path, znode.DeleteTopicsPath+"/") ||
-			strings.HasPrefix(path, znode.ISRChangeNotificationPath+"/") {
+			strings.HasPrefix(path, znode.ISRChangeNotificationPath+"/") || path == znode.ReassignPartitionsPath {
 			c.h.fail("%s is left over", path)
 		}
 		tp, ok := znode.ParseStatePath(path)

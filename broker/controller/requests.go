@@ -24,6 +24,10 @@ func notController(req kmsg.Request) kmsg.Response {
 		resp.ErrorCode = codeNotController
 	case *kmsg.AlterPartitionResponse:
 		resp.ErrorCode = codeNotController
+	case *kmsg.AlterPartitionAssignmentsResponse:
+		resp.ErrorCode = codeNotController
+	case *kmsg.ListPartitionReassignmentsResponse:
+		resp.ErrorCode = codeNotController
 	case *kmsg.ElectLeadersResponse:
 		resp.ErrorCode = codeNotController
 		refuseElections(req.(*kmsg.ElectLeadersRequest), resp)

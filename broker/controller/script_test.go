@@ -159,6 +159,18 @@ func (s *script) run(args []string) {
 	case "preferred-znode":
 		tps := tps(args)
 		s.mustZK(zkop.Request{Kind: zkop.Create, Path: znode.PreferredReplicaElectionPath, Data: znode.EncodePreferredReplicaElection(tps)})
+	case "reassign-znode": // reassign-znode t-0=2,3 ...: the old way to ask
+		var list []znode.Reassignment
+		for _, a := range args {
+			k, v, _ := strings.Cut(a, "=")
+			list = append(list, znode.Reassignment{Partition: tp(k), Replicas: ids(v)})
+		}
+		s.mustZK(zkop.Request{Kind: zkop.Create, Path: znode.ReassignPartitionsPath, Data: znode.EncodeReassignments(list)})
+	case "crash": // crash BROKER: it is gone at once, whatever it was doing
+		for _, a := range args {
+			s.nodes[id(a)].zk = nil
+			s.expire(s.nodes[id(a)], true)
+		}
 	case "zk-create", "zk-set", "zk-delete":
 		s.zkVerb(verb, args)
 	case "zk-fail": // zk-fail lose-reply|lose-request [SKIP]
@@ -368,6 +380,14 @@ func (s *script) request(args []string) {
 			}
 		}
 		ev = ElectLeadersRequested{At: s.now, RequestID: s.requests, Request: req}
+	case "reassign":
+		ev = AlterReassignmentsRequested{At: s.now, RequestID: s.requests, Request: reassignRequest(args[1:])}
+	case "list-reassignments":
+		req := &kmsg.ListPartitionReassignmentsRequest{TimeoutMillis: 60000}
+		for _, a := range args[1:] {
+			req.Topics = append(req.Topics, kmsg.ListPartitionReassignmentsRequestTopic{Topic: tp(a).Topic, Partitions: []int32{tp(a).Partition}})
+		}
+		ev = ListReassignmentsRequested{At: s.now, RequestID: s.requests, Request: req}
 	case "alter":
 		ev = AlterPartitionRequested{At: s.now, RequestID: s.requests, Request: s.alterRequest(args[1:])}
 	}
@@ -378,6 +398,34 @@ func (s *script) request(args []string) {
 		}
 	}
 	s.step(to, ev)
+}
+
+// reassignRequest t-0=3,1 t-1=cancel t-2=none t-3..90=1
+func reassignRequest(args []string) *kmsg.AlterPartitionAssignmentsRequest {
+	req := &kmsg.AlterPartitionAssignmentsRequest{TimeoutMillis: 60000}
+	for _, a := range args {
+		k, v, _ := strings.Cut(a, "=")
+		from, last, isRange := strings.Cut(k, "..")
+		first := tp(from)
+		to := int(first.Partition)
+		if isRange {
+			to = atoi(last)
+		}
+		topic := kmsg.AlterPartitionAssignmentsRequestTopic{Topic: first.Topic}
+		for num := first.Partition; num <= int32(to); num++ {
+			part := kmsg.AlterPartitionAssignmentsRequestTopicPartition{Partition: num}
+			switch v {
+			case "cancel":
+			case "none":
+				part.Replicas = []int32{}
+			default:
+				part.Replicas = cluster.IDsToInt32(ids(v))
+			}
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		req.Topics = append(req.Topics, topic)
+	}
+	return req
 }
 
 func (s *script) alterRequest(args []string) *kmsg.AlterPartitionRequest {

@@ -119,8 +119,13 @@ func (c *Controller) withoutISR(p *partition, cur cluster.LeaderAndISR, isr []cl
 // firstEligible is the first assigned replica that is in the ISR and live; one that is shutting down is
 // better than none.
 func (c *Controller) firstEligible(p *partition, isr []cluster.BrokerID) cluster.BrokerID {
+	return c.firstEligibleOf(p.assignment.Replicas, p, isr)
+}
+
+// firstEligibleOf is firstEligible for another list than the assigned replicas.
+func (c *Controller) firstEligibleOf(replicas []cluster.BrokerID, p *partition, isr []cluster.BrokerID) cluster.BrokerID {
 	for _, fit := range []func(cluster.BrokerID, *partition) bool{c.live, c.alive} {
-		for _, b := range p.assignment.Replicas {
+		for _, b := range replicas {
 			if fit(b, p) && slices.Contains(isr, b) {
 				return b
 			}

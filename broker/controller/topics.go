@@ -245,6 +245,7 @@ func (c *Controller) initialised(in initialState) {
 		p.mzxid = max(p.mzxid, int64(br.info.Epoch)+1)
 	}
 	c.settle(p)
+	c.reassignMoved(p)
 	c.publish(p, "topic-creation")
 }
 

@@ -74,6 +74,7 @@ func registerGauges(s *Shell) {
 	gauge("replicas_to_delete_count", "Replicas being deleted (ReplicasToDeleteCount).", func(st controller.Stats) int { return st.ReplicasToDelete })
 	gauge("replicas_ineligible_to_delete_count", "Replica deletions that wait (ReplicasIneligibleToDeleteCount).", func(st controller.Stats) int { return st.ReplicasIneligible })
 	gauge("total_queue_size", "Control requests waiting for brokers or in flight (TotalQueueSize).", func(st controller.Stats) int { return st.QueuedRequests })
+	gauge("reassigning_partitions", "Partitions that are being reassigned.", func(st controller.Stats) int { return st.Reassigning })
 	gauge("leadership_transitions_pending", "Decisions that not every replica has confirmed yet.", func(st controller.Stats) int { return st.Transitions })
 	gauge("leadership_alerts", "Decisions that are overdue.", func(st controller.Stats) int { return st.Alerts })
 }

@@ -39,7 +39,7 @@ func (b *logBudget) summarise(log *slog.Logger) {
 var warnings = []controller.NoteKind{
 	controller.NoteUncleanElection, controller.NoteNoLeader, controller.NoteReplicaOffline, controller.NoteBrokerFailed,
 	controller.NoteRefusedWrite, controller.NoteBadZnode, controller.NoteRequestRefused, controller.NoteTopicHalted,
-	controller.NoteElectionFailed,
+	controller.NoteElectionFailed, controller.NoteReassignmentDropped,
 }
 
 // report turns happenings and alerts into log lines and counters.

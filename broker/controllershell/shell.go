@@ -168,6 +168,21 @@ func (s *Shell) HandleElectLeaders(ctx context.Context, req *kmsg.ElectLeadersRe
 	}).(*kmsg.ElectLeadersResponse)
 }
 
+// HandleAlterPartitionAssignments serves API key 45 (AlterPartitionReassignments); it returns when the first step of
+// each reassignment is durable in ZooKeeper. NOT_CONTROLLER when not active.
+func (s *Shell) HandleAlterPartitionAssignments(ctx context.Context, req *kmsg.AlterPartitionAssignmentsRequest) *kmsg.AlterPartitionAssignmentsResponse {
+	return s.submit(ctx, req, func(id uint64) controller.Event {
+		return controller.AlterReassignmentsRequested{At: s.opts.Now(), RequestID: id, Request: req}
+	}).(*kmsg.AlterPartitionAssignmentsResponse)
+}
+
+// HandleListPartitionReassignments serves API key 46. NOT_CONTROLLER when not active.
+func (s *Shell) HandleListPartitionReassignments(ctx context.Context, req *kmsg.ListPartitionReassignmentsRequest) *kmsg.ListPartitionReassignmentsResponse {
+	return s.submit(ctx, req, func(id uint64) controller.Event {
+		return controller.ListReassignmentsRequested{At: s.opts.Now(), RequestID: id, Request: req}
+	}).(*kmsg.ListPartitionReassignmentsResponse)
+}
+
 // submit hands a request to the event loop and waits for its answer.
 func (s *Shell) submit(ctx context.Context, req kmsg.Request, event func(id uint64) controller.Event) kmsg.Response {
 	if !s.IsActive() {
@@ -206,6 +221,10 @@ func refusal(req kmsg.Request, code int16) kmsg.Response {
 	case *kmsg.ControlledShutdownResponse:
 		resp.ErrorCode = code
 	case *kmsg.AlterPartitionResponse:
+		resp.ErrorCode = code
+	case *kmsg.AlterPartitionAssignmentsResponse:
+		resp.ErrorCode = code
+	case *kmsg.ListPartitionReassignmentsResponse:
 		resp.ErrorCode = code
 	case *kmsg.ElectLeadersResponse:
 		resp.ErrorCode = code

@@ -26,7 +26,8 @@ type checker struct {
 	ends       map[cluster.BrokerID]map[cluster.TopicPartition]int64 // of brokers that are down
 	lost       map[cluster.BrokerID]map[cluster.TopicPartition]bool  // data went with a crash since it was in sync
 	excused    map[cluster.TopicPartition]int                        // how often committed data went with its last in-sync copy
-	writes     map[cluster.TopicPartition][2]stateWrite              // of the ISR: the one before the newest epoch, the newest
+	writes     map[cluster.TopicPartition][]stateWrite               // of the ISR: the last of each epoch since the last one that somebody led
+	led        map[cluster.TopicPartition]cluster.LeaderEpoch        // the newest epoch that somebody led
 	deleted    map[string]bool
 	final      bool // the last comparison, with everything at rest
 }
@@ -70,7 +71,8 @@ func newChecker(s *Sim) *checker {
 		epochOwner: map[cluster.ControllerEpoch]cluster.BrokerID{},
 		ends:       map[cluster.BrokerID]map[cluster.TopicPartition]int64{},
 		lost:       map[cluster.BrokerID]map[cluster.TopicPartition]bool{},
-		excused:    map[cluster.TopicPartition]int{}, deleted: map[string]bool{}, writes: map[cluster.TopicPartition][2]stateWrite{},
+		excused:    map[cluster.TopicPartition]int{}, deleted: map[string]bool{}, writes: map[cluster.TopicPartition][]stateWrite{},
+		led: map[cluster.TopicPartition]cluster.LeaderEpoch{},
 	}
 }
 
@@ -96,6 +98,23 @@ func (c *checker) afterEvent() {
 		}
 	}
 	c.touched = c.touched[:0]
+}
+
+// lastLook takes in what a process committed in the very event in which its disk ends it: answers to clients may be on
+// their way already.
+func (c *checker) lastLook(n *node) {
+	for _, p := range c.touched {
+		if p.n != n || n.parts[p.tp] != p || p.log == nil || !p.core.LogOpen() || p.core.Role() != replica.Leader || c.deleted[p.tp.Topic] {
+			continue
+		}
+		seen, hw := c.seen[p], p.core.HighWatermark()
+		if hw <= seen.checked {
+			continue
+		}
+		if _, err := readLog(p, seen.checked, hw, 1<<30); err == nil { // else it is this log that failed
+			seen.checked = c.compare(p, seen.checked, hw)
+		}
+	}
 }
 
 // checkPart: log start <= HW <= LEO; the high watermark never falls in one life of the process (6); what it
@@ -250,6 +269,9 @@ func (c *checker) fetchVerdict(p *part, q replica.FetchQuery, v replica.FetchVer
 
 // roleChanged: a leader of the newest decision holds everything that was committed (5).
 func (c *checker) roleChanged(p *part, e replica.RoleChanged) {
+	if e.To == replica.Leader {
+		defer func() { c.led[p.tp] = max(c.led[p.tp], e.LeaderEpoch) }()
+	}
 	if e.To != replica.Leader || c.deleted[p.tp.Topic] || c.states[p.tp].LeaderEpoch != e.LeaderEpoch {
 		return
 	}
@@ -260,11 +282,13 @@ func (c *checker) roleChanged(p *part, e replica.RoleChanged) {
 	}
 }
 
-// allCrashed: the machine of each member of the ISR before the newest decision came back from a crash after that
-// ISR was written, so nobody can tell which of them lost what.
+// allCrashed: the machine of each member of an ISR before the newest decision came back from a crash after that ISR was
+// written, so nobody can tell which of them lost what. Several decisions may follow each other that nobody led by.
 func (c *checker) allCrashed(tp cluster.TopicPartition) bool {
-	w := c.writes[tp][0]
-	return !slices.ContainsFunc(w.isr, func(m cluster.BrokerID) bool { return !c.s.node(m).backAt.After(w.at) })
+	ws := c.writes[tp]
+	return slices.ContainsFunc(ws[:max(0, len(ws)-1)], func(w stateWrite) bool {
+		return !slices.ContainsFunc(w.isr, func(m cluster.BrokerID) bool { return !c.s.node(m).backAt.After(w.at) })
+	})
 }
 
 // logCut: nothing committed is cut away.

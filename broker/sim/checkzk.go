@@ -70,11 +70,13 @@ func (c *checker) stateWritten(tp cluster.TopicPartition, op *zkop.Request, byCo
 	now, before := state.LeaderAndISR, c.states[tp]
 	_, known := c.states[tp]
 	w := c.writes[tp]
-	if now.LeaderEpoch > before.LeaderEpoch {
-		w[0] = w[1]
+	switch {
+	case len(w) == 0 || now.LeaderEpoch == before.LeaderEpoch:
+		w = w[:max(0, len(w)-1)]
+	case c.led[tp] >= before.LeaderEpoch:
+		w = w[len(w)-1:]
 	}
-	w[1] = stateWrite{now.ISR, c.s.now}
-	c.writes[tp] = w
+	c.writes[tp] = append(w[:len(w):len(w)], stateWrite{now.ISR, c.s.now})
 	c.states[tp] = now.Clone()
 	c.checkShape(tp, now)
 	if known && now.LeaderEpoch < before.LeaderEpoch {
@@ -111,7 +113,7 @@ func (c *checker) checkShape(tp cluster.TopicPartition, now cluster.LeaderAndISR
 
 func (c *checker) joined(tp cluster.TopicPartition, before, now []cluster.BrokerID) {
 	for _, m := range now {
-		if slices.Contains(before, m) {
+		if slices.Contains(before, m) || c.deleted[tp.Topic] { // what a topic that waits for its deletion loses is not assessed
 			continue
 		}
 		if end := c.endOf(m, tp); end >= c.committed(tp) {

@@ -41,6 +41,9 @@ func (n *node) leaderAndISR(r *kmsg.LeaderAndISRRequest) kmsg.Response {
 	if resp.ErrorCode = n.stale(r.ControllerEpoch, r.BrokerEpoch); resp.ErrorCode != 0 {
 		return resp
 	}
+	if r.Type == fullLeaderAndISR {
+		n.dropStrays(r)
+	}
 	for _, t := range r.TopicStates {
 		answer := kmsg.LeaderAndISRResponseTopic{TopicID: t.TopicID}
 		for _, st := range t.PartitionStates {
@@ -67,6 +70,38 @@ func (n *node) leaderAndISR(r *kmsg.LeaderAndISRRequest) kmsg.Response {
 		resp.Topics = append(resp.Topics, answer)
 	}
 	return resp
+}
+
+// fullLeaderAndISR marks a request that names every partition of the broker.
+const fullLeaderAndISR = 2
+
+// dropStrays puts the logs aside that a complete request does not name, as the replica manager does.
+func (n *node) dropStrays(r *kmsg.LeaderAndISRRequest) {
+	named := map[cluster.TopicPartition]cluster.TopicID{}
+	for _, t := range r.TopicStates {
+		for _, st := range t.PartitionStates {
+			named[cluster.TopicPartition{Topic: t.Topic, Partition: st.Partition}] = t.TopicID
+		}
+	}
+	for _, log := range n.store.Logs() {
+		tp, has := log.TopicPartition(), log.TopicID()
+		if id, ok := named[tp]; ok && (id.IsZero() || has.IsZero() || id == has) {
+			continue
+		}
+		n.sim.trace.line("  stray %s", tp)
+		if p := n.parts[tp]; p != nil {
+			p.stepAnswer(replica.StopReplica{At: n.sim.now, LeaderEpoch: cluster.EpochDuringDelete})
+			n.forget(p)
+			n.sim.check.logDeleted(p)
+		}
+		if !n.up {
+			return
+		}
+		if err := n.store.Stray(tp); err != nil {
+			n.diskFailed(err)
+			return
+		}
+	}
 }
 
 func (n *node) stopReplica(r *kmsg.StopReplicaRequest) kmsg.Response {

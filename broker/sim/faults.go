@@ -13,18 +13,19 @@ type Faults struct {
 	ZKLose      float64 // a ZooKeeper request breaks the connection before it is applied
 	ZKLoseReply float64 // ... after it is applied
 
-	KillEvery    time.Duration // a process is killed; its page cache survives
-	CrashEvery   time.Duration // a machine crashes; unsynced data is lost
-	CutEvery     time.Duration // two brokers lose sight of each other
-	ZKCutEvery   time.Duration // a broker loses sight of ZooKeeper, sometimes beyond its session
-	PauseEvery   time.Duration // a process stands still, as in a long garbage collection
-	DiskEvery    time.Duration // a disk is full for a while
-	ElectEvery   time.Duration // somebody asks for preferred elections
-	CreateEvery  time.Duration // a topic is created
-	DeleteEvery  time.Duration // a topic is deleted
-	ExpandEvery  time.Duration // partitions are added to a topic
-	ForgetEvery  time.Duration // somebody deletes /controller by hand
-	ProduceEvery time.Duration // mean pause of one client between records
+	KillEvery     time.Duration // a process is killed; its page cache survives
+	CrashEvery    time.Duration // a machine crashes; unsynced data is lost
+	CutEvery      time.Duration // two brokers lose sight of each other
+	ZKCutEvery    time.Duration // a broker loses sight of ZooKeeper, sometimes beyond its session
+	PauseEvery    time.Duration // a process stands still, as in a long garbage collection
+	DiskEvery     time.Duration // a disk is full for a while
+	ElectEvery    time.Duration // somebody asks for preferred elections
+	CreateEvery   time.Duration // a topic is created
+	DeleteEvery   time.Duration // a topic is deleted
+	ExpandEvery   time.Duration // partitions are added to a topic
+	ForgetEvery   time.Duration // somebody deletes /controller by hand
+	ReassignEvery time.Duration // a partition is reassigned, or that is cancelled
+	ProduceEvery  time.Duration // mean pause of one client between records
 }
 
 // drawFaults makes each seed a different kind of bad day: some faults are off, some frequent.
@@ -48,7 +49,8 @@ func drawFaults(rng *rand.Rand) Faults {
 		PauseEvery: every(5*time.Second, 60*time.Second), DiskEvery: every(10*time.Second, 120*time.Second),
 		ElectEvery: every(2*time.Second, 20*time.Second), CreateEvery: every(5*time.Second, 60*time.Second),
 		DeleteEvery: every(10*time.Second, 90*time.Second), ExpandEvery: every(10*time.Second, 90*time.Second),
-		ForgetEvery:  every(10*time.Second, 90*time.Second),
-		ProduceEvery: 2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
+		ForgetEvery:   every(10*time.Second, 90*time.Second),
+		ReassignEvery: every(time.Second, 20*time.Second),
+		ProduceEvery:  2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }

@@ -265,6 +265,7 @@ func (n *node) housekeep() {
 // again when there is room.
 func (n *node) diskFailed(err error) {
 	n.sim.trace.line("broker %d: disk failed: %v", n.id, err)
+	n.sim.check.lastLook(n)
 	n.kill(false)
 	n.sim.startLater(n)
 }

@@ -44,6 +44,8 @@ func (n *node) ctlEffect(eff controller.Effect) {
 			t.cancel()
 		}
 		s.trace.line("broker %d resigned from epoch %d: %s", n.id, e.Epoch, e.Reason)
+	case controller.Reply:
+		s.reassignAnswered(e)
 	case controller.Note:
 		s.trace.line("note %s %s broker %d count %d %s", e.Kind, e.Partition, e.Broker, e.Count, e.Reason)
 	}

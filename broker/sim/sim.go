@@ -31,6 +31,8 @@ type Report struct {
 	Truncations int
 	ISRChanges  int
 	Alerts      int
+	Reassigned  int    // reassignments and cancellations that a controller accepted
+	Arrived     int    // of these, whose end could be foretold and was compared
 	Excused     int    // acknowledged records lost with the last in-sync copy of them
 	Hash        uint64 // of the whole trace: equal for equal seeds
 }
@@ -59,6 +61,7 @@ type Sim struct {
 	producers  int64 // made after the first ones
 	admin      int64 // session of the operator
 	cuts       map[link]bool
+	wishes     wishes
 	check      *checker
 	report     Report
 }

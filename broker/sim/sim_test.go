@@ -105,13 +105,15 @@ func add(total *Report, r Report) {
 	total.Truncations += r.Truncations
 	total.ISRChanges += r.ISRChanges
 	total.Alerts += r.Alerts
+	total.Reassigned += r.Reassigned
+	total.Arrived += r.Arrived
 	total.Excused += r.Excused
 }
 
 // mustHaveHappened guards against a simulation that simulates nothing.
 func mustHaveHappened(t *testing.T, r Report) {
 	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes,
-		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges} {
+		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived} {
 		if n == 0 {
 			t.Errorf("no %s in %d events", what, r.Events)
 		}
