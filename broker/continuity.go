@@ -1,14 +1,20 @@
 package broker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"kctl/broker/obs"
+	"kctl/zkutil"
+	"kctl/zkutil/cluster"
+	"kctl/zkutil/zkop"
+	"kctl/zkutil/znode"
 )
 
 // continuityFile stands in every log directory and says since which broker epoch its logs have lost nothing.
@@ -86,4 +92,72 @@ func stoppedClean(dirs []string) bool {
 		}
 	}
 	return len(dirs) > 0
+}
+
+// assignmentsAtOnce is how many topics are read from ZooKeeper in one go.
+const assignmentsAtOnce = 500
+
+// missingLog returns a partition that is assigned to this broker and has no log here, or another topic's. A log
+// that somebody removed is lost data like that of a crash, and nothing else tells of it: the broker would lead with
+// an empty log (KIP-903).
+func (b *Broker) missingLog(ctx context.Context) (tp cluster.TopicPartition, missing bool, err error) {
+	ops := zkutil.Any(b.zk)
+	topics, _, err := ops.Children(ctx, znode.BrokerTopicsPath)
+	if err != nil {
+		return tp, false, err
+	}
+	for some := range slices.Chunk(topics, assignmentsAtOnce) {
+		gets := make([]zkop.Request, len(some))
+		for i, name := range some {
+			gets[i] = zkop.Request{Kind: zkop.Get, Path: znode.TopicPath(name)}
+		}
+		for i, got := range ops.Do(ctx, gets...) {
+			if errors.Is(got.Err, zkop.ErrNoNode) {
+				continue
+			}
+			if got.Err != nil {
+				return tp, false, got.Err
+			}
+			t, err := znode.DecodeTopic(some[i], got.Data)
+			if err != nil {
+				continue // the controller complains of it
+			}
+			if p, ok := b.missingOf(some[i], t); ok {
+				return cluster.TopicPartition{Topic: some[i], Partition: p}, true, nil
+			}
+		}
+	}
+	return tp, false, nil
+}
+
+func (b *Broker) missingOf(topic string, t znode.Topic) (partition int32, ok bool) {
+	for p, a := range t.Partitions {
+		if !slices.Contains(a.Replicas, b.id) {
+			continue
+		}
+		l, here := b.store.Log(cluster.TopicPartition{Topic: topic, Partition: p})
+		if !here || !t.ID.IsZero() && !l.TopicID().IsZero() && l.TopicID() != t.ID {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// learnDataEpoch decides whether the logs are as complete as they were when the broker was last registered. clean
+// says that the last stop was in order.
+func (b *Broker) learnDataEpoch(ctx context.Context, clean bool) {
+	b.dataEpoch = readContinuity(b.static.LogDirs, bootID(), clean)
+	if b.dataEpoch == 0 {
+		return
+	}
+	tp, missing, err := b.missingLog(ctx)
+	switch {
+	case err != nil:
+		b.log.Warn("cannot compare the logs with what is assigned: this broker counts as crashed", obs.Err(err))
+	case missing:
+		b.log.Warn("a log that should be here is not: this broker counts as crashed", obs.KeyTopicPartition, tp.String())
+	default:
+		return
+	}
+	b.dataEpoch = 0
 }

@@ -255,7 +255,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return fmt.Errorf("open log directories: %w", err)
 	}
 	b.store = store
-	b.dataEpoch = readContinuity(b.static.LogDirs, bootID(), clean)
+	b.learnDataEpoch(ctx, clean)
 	b.log.Info("log directories opened", obs.KeyCount, len(store.Logs()), obs.KeyDuration, time.Since(start))
 	return nil
 }

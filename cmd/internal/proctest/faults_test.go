@@ -175,17 +175,25 @@ func TestLostReplicas(t *testing.T) {
 	})
 
 	t.Run("emptied broker", func(t *testing.T) { // A8
-		for n, down := range []time.Duration{0, 4 * time.Second} { // back within its session, and after it
+		for n, down := range []time.Duration{0, 4 * time.Second, 0} { // back within its session, and after it
 			topic := fmt.Sprintf("emptied-%d", n)
 			c.createAssigned(t, topic, [][]int32{{1, 2}})
 			c.produceN(t, topic, 1000)
 			must(t, c.Broker(2).Kill())
 			must(t, os.RemoveAll(filepath.Join(c.Broker(2).Dir, topic+"-0")))
 			pass(t, down)
-			must(t, c.Broker(2).Start(t.Context()))
+			lives := countLines(t, c.Broker(2).LogFile(), "msg=registered")
+			started := make(chan error, 1)
+			go func() { started <- c.Broker(2).Start(context.WithoutCancel(t.Context())) }()
+			for countLines(t, c.Broker(2).LogFile(), "msg=registered") == lives { // the leader dies as early as can be
+				pass(t, time.Millisecond)
+			}
 			must(t, c.Broker(1).Kill())
+			must(t, <-started)
 			pass(t, sessionTimeout+2*time.Second)
-			if p := c.partitionAt(t, c.Broker(3), topic, 0); p.Leader == 2 {
+			p := c.partitionAt(t, c.Broker(3), topic, 0)
+			t.Logf("down %s: leader %d, ISR %v", down, p.Leader, p.ISR)
+			if p.Leader == 2 {
 				if n := c.count(t, topic, 0); n != 1000 {
 					t.Errorf("down %s: broker 2 leads with %d of 1000 records", down, n)
 				}
