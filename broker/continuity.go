@@ -97,8 +97,8 @@ func stoppedClean(dirs []string) bool {
 // assignmentsAtOnce is how many topics are read from ZooKeeper in one go.
 const assignmentsAtOnce = 500
 
-// missingLog returns a partition that is assigned to this broker and has no log here, or another topic's. A log
-// that somebody removed is lost data like that of a crash, and nothing else tells of it: the broker would lead with
+// missingLog returns a partition that is assigned to this broker and has no log here, another topic's, or one that
+// ends below its checkpointed high watermark. A log that somebody removed or cut is lost data like that of a crash, and nothing else tells of it: the broker would lead with
 // an empty log (KIP-903).
 func (b *Broker) missingLog(ctx context.Context) (tp cluster.TopicPartition, missing bool, err error) {
 	ops := zkutil.Any(b.zk)
@@ -135,8 +135,12 @@ func (b *Broker) missingOf(topic string, t znode.Topic) (partition int32, ok boo
 		if !slices.Contains(a.Replicas, b.id) {
 			continue
 		}
-		l, here := b.store.Log(cluster.TopicPartition{Topic: topic, Partition: p})
+		tp := cluster.TopicPartition{Topic: topic, Partition: p}
+		l, here := b.store.Log(tp)
 		if !here || !t.ID.IsZero() && !l.TopicID().IsZero() && l.TopicID() != t.ID {
+			return p, true
+		}
+		if hw, ok := b.store.HighWatermark(tp); ok && hw > l.LogEndOffset() {
 			return p, true
 		}
 	}
@@ -155,7 +159,7 @@ func (b *Broker) learnDataEpoch(ctx context.Context, clean bool) {
 	case err != nil:
 		b.log.Warn("cannot compare the logs with what is assigned: this broker counts as crashed", obs.Err(err))
 	case missing:
-		b.log.Warn("a log that should be here is not: this broker counts as crashed", obs.KeyTopicPartition, tp.String())
+		b.log.Warn("a log is missing or shorter than it was: this broker counts as crashed", obs.KeyTopicPartition, tp.String())
 	default:
 		return
 	}

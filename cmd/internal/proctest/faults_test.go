@@ -3,6 +3,7 @@
 package proctest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -179,8 +180,15 @@ func TestLostReplicas(t *testing.T) {
 			topic := fmt.Sprintf("emptied-%d", n)
 			c.createAssigned(t, topic, [][]int32{{1, 2}})
 			c.produceN(t, topic, 1000)
+			if n == 2 {
+				c.await(t, "the checkpoint of the high watermark", 20*time.Second, func() bool { return c.checkpointed(t, c.Broker(2), topic, 1000) })
+			}
 			must(t, c.Broker(2).Kill())
-			must(t, os.RemoveAll(filepath.Join(c.Broker(2).Dir, topic+"-0")))
+			emptied := filepath.Join(c.Broker(2).Dir, topic+"-0")
+			if n == 2 {
+				emptied = filepath.Join(emptied, "00000000000000000000.log") // only the records, not the folder
+			}
+			must(t, os.RemoveAll(emptied))
 			pass(t, down)
 			lives := countLines(t, c.Broker(2).LogFile(), "msg=registered")
 			started := make(chan error, 1)
@@ -424,6 +432,13 @@ func (c *testCluster) produceN(t *testing.T, topic string, n int) {
 		all = append(all, &kgo.Record{Topic: topic, Value: []byte(strconv.Itoa(i))})
 	}
 	must(t, cl.ProduceSync(ctx, all...).FirstErr())
+}
+
+// checkpointed reports whether the broker has noted the high watermark of partition 0 on disk.
+func (c *testCluster) checkpointed(t *testing.T, b *harness.Broker, topic string, hw int) bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.Dir, "replication-offset-checkpoint"))
+	return err == nil && bytes.Contains(data, fmt.Appendf(nil, "%s 0 %d\n", topic, hw))
 }
 
 // count is the number of records that a partition holds by its offsets.

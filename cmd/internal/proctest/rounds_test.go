@@ -224,6 +224,9 @@ func (r *run) await(what string, cond func() bool) {
 
 func (r *run) verify() {
 	r.waitFullISR()
+	for _, line := range r.cluster.GrepLogs(20, "panic", "invariant violated", "fatal error", "DATA RACE") {
+		r.t.Errorf("in a log: %s", line)
+	}
 	ctx, cancel := context.WithTimeout(r.ctx, 2*time.Minute)
 	defer cancel()
 	read, err := r.ledger.Verify(ctx, r.cluster.Bootstrap())
