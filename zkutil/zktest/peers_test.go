@@ -38,7 +38,7 @@ func startReal(t testing.TB, servers int) *realzk.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := realzk.Start(ctx, realzk.Options{Jars: jars, Dir: t.TempDir(), Servers: servers})
 	if err != nil {
