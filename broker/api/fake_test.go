@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 
 // fakes answer every request with an empty answer; tests replace what they look at.
 type fakes struct {
-	active  bool
+	passive atomic.Bool // not the controller
 	produce func(acks int16, parts []replicashell.ProducePartition) []replicashell.ProduceResult
 
 	mu      sync.Mutex // guards created
@@ -69,7 +71,7 @@ func (f *fakes) DescribeLogDirs(_ context.Context, r *kmsg.DescribeLogDirsReques
 	return empty[*kmsg.DescribeLogDirsResponse](r)
 }
 func (f *fakes) BrokersChanged() {}
-func (f *fakes) IsActive() bool  { return f.active }
+func (f *fakes) IsActive() bool  { return !f.passive.Load() }
 func (f *fakes) HandleAlterPartition(_ context.Context, r *kmsg.AlterPartitionRequest) *kmsg.AlterPartitionResponse {
 	return empty[*kmsg.AlterPartitionResponse](r)
 }
@@ -128,6 +130,13 @@ func (f *fakes) Create(_ context.Context, name string, assignment map[int32][]cl
 		f.created[name] = assignment
 	}
 	return cluster.TopicID{7}, nil
+}
+
+// creations returns the topics made so far.
+func (f *fakes) creations() map[string]map[int32][]cluster.BrokerID {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.created)
 }
 func (f *fakes) Delete(context.Context, string) error { return nil }
 func (f *fakes) Gone(context.Context, string) error   { return nil }

@@ -302,13 +302,13 @@ func TestMetadataVersions(t *testing.T) {
 			t.Errorf("%s: error %d, want %d", name, got.ErrorCode, k.want)
 		}
 	}
-	if len(f.created) != 2 || len(f.created["made"]) != 3 {
-		t.Errorf("created %v", f.created)
+	if made := f.creations(); len(made) != 2 || len(made["made"]) != 3 {
+		t.Errorf("created %v", made)
 	}
 }
 
 func TestCreateTopicsChecks(t *testing.T) {
-	f := &fakes{active: true, created: map[string]map[int32][]cluster.BrokerID{}}
+	f := &fakes{created: map[string]map[int32][]cluster.BrokerID{}}
 	w := newWire(t, newService(t, f))
 	topic := func(name string, partitions int32, factor int16) kmsg.CreateTopicsRequestTopic {
 		rt := kmsg.NewCreateTopicsRequestTopic()
@@ -349,14 +349,14 @@ func TestCreateTopicsChecks(t *testing.T) {
 			t.Errorf("%s: error %d, want %d; configs %v", got.Topic, got.ErrorCode, c.want, got.Configs)
 		}
 	}
-	if len(f.created) != 2 || len(f.created["ok"]) != 2 || resp.Topics[0].TopicID != [16]byte{7} {
-		t.Errorf("created %v", f.created)
+	if made := f.creations(); len(made) != 2 || len(made["ok"]) != 2 || resp.Topics[0].TopicID != [16]byte{7} {
+		t.Errorf("created %v", made)
 	}
 	req.ValidateOnly, req.Topics = true, req.Topics[:1]
 	if resp := w.exchange(w.dial(), req).(*kmsg.CreateTopicsResponse); resp.Topics[0].ErrorCode != 0 || resp.Topics[0].NumPartitions != 2 {
 		t.Errorf("validate only: %+v", resp.Topics[0])
 	}
-	f.active = false
+	f.passive.Store(true)
 	if resp := w.exchange(w.dial(), req).(*kmsg.CreateTopicsResponse); resp.Topics[0].ErrorCode != kerr.NotController.Code {
 		t.Errorf("not the controller: error %d", resp.Topics[0].ErrorCode)
 	}
@@ -381,7 +381,7 @@ func TestUpdateMetadataFencing(t *testing.T) {
 }
 
 func TestAllocateProducerIDs(t *testing.T) {
-	f := &fakes{active: true}
+	f := &fakes{}
 	w := newWire(t, newService(t, f))
 	ask := func(broker int32) *kmsg.AllocateProducerIDsResponse {
 		req := kmsg.NewPtrAllocateProducerIDsRequest()
@@ -394,7 +394,7 @@ func TestAllocateProducerIDs(t *testing.T) {
 	if r := ask(9); r.ErrorCode != kerr.BrokerIDNotRegistered.Code {
 		t.Errorf("unknown broker: %+v", r)
 	}
-	f.active = false
+	f.passive.Store(true)
 	if r := ask(2); r.ErrorCode != kerr.NotController.Code {
 		t.Errorf("not the controller: %+v", r)
 	}
@@ -415,7 +415,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	p := produceRequest(-1, "t", 0, batch(2))
 	f.Add(int16(0), int16(11), p.AppendTo([]byte{0xff, 0xff, 0}))
-	s := newService(f, &fakes{active: true})
+	s := newService(f, &fakes{})
 	f.Fuzz(func(t *testing.T, key, version int16, rest []byte) {
 		req := &server.Request{Key: key, Version: version, CorrelationID: 1, Rest: rest, Conn: &server.Conn{Listener: "PLAINTEXT"}}
 		ctx, cancel := context.WithCancel(t.Context())
