@@ -76,20 +76,25 @@ type dev struct {
 	bootstrap string
 }
 
-// within fails the test when something took longer than allowed. The bounds are for a machine that does nothing
-// else; where more runs than it has processors for, they grow with the load.
 func (d *dev) within(what string, took, most time.Duration) {
 	d.t.Helper()
+	within(d.t, what, took, most)
+}
+
+// within fails the test when something took longer than allowed. The bounds are for a machine that does nothing
+// else; where more runs than it has processors for, they grow with the load.
+func within(t *testing.T, what string, took, most time.Duration) {
+	t.Helper()
 	load := 0.0
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Sscanf(string(data), "%f", &load)
 	}
 	if factor := load / float64(runtime.NumCPU()); factor > 1 {
-		d.t.Logf("the machine is busy (load %.1f on %d processors): %s may take %.1f times as long", load, runtime.NumCPU(), what, factor)
+		t.Logf("the machine is busy (load %.1f on %d processors): %s may take %.1f times as long", load, runtime.NumCPU(), what, factor)
 		most = time.Duration(float64(most) * factor)
 	}
 	if took > most {
-		d.t.Errorf("%s took %s, want at most %s", what, took, most)
+		t.Errorf("%s took %s, want at most %s", what, took, most)
 	}
 }
 
