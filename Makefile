@@ -54,14 +54,14 @@ sim: ## SEEDS seeds of EVENTS events of the simulated cluster
 fuzz: ## every fuzz target for FUZZTIME each
 	.ci/fuzz $(FUZZTIME)
 
-crash: ## ROUNDS rounds of kill -9 under load
-	go test -count=1 -timeout 40m -tags proc ./cmd/internal/proctest -run RoundsEmbedded -v -args -rounds $(ROUNDS)
+crash: build ## ROUNDS rounds of kill -9 under load
+	go test -count=1 -timeout 40m -tags proc ./cmd/internal/proctest -run RoundsEmbedded -v -args -bin $(CURDIR)/bin -rounds $(ROUNDS)
 
-faults: ## processes under attack: garbage, dead ZooKeeper, suspended brokers, lost replicas, bad starts
-	go test -count=1 -timeout 20m -tags proc ./cmd/internal/proctest -skip 'Rounds|Scale' -v
+faults: build ## processes under attack: garbage, dead ZooKeeper, suspended brokers, lost replicas, bad starts
+	go test -count=1 -timeout 20m -tags proc ./cmd/internal/proctest -skip 'Rounds|Scale' -v -args -bin $(CURDIR)/bin
 
-scale: ## 10,000 partitions RF 3 in one kbroker dev: start, idle CPU, kctl
-	go test -count=1 -timeout 15m -tags proc ./cmd/internal/proctest -run Scale -v
+scale: build ## 10,000 partitions RF 3 in one kbroker dev: start, idle CPU, kctl
+	go test -count=1 -timeout 15m -tags proc ./cmd/internal/proctest -run Scale -v -args -bin $(CURDIR)/bin
 
 peers: build ## real ZooKeeper, Apache Kafka and other projects' clients
 	WORK='$(WORK)' PEERS='$(PEERS)' .ci/peers
