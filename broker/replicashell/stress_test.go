@@ -87,8 +87,10 @@ func TestLeadersMoveUnderLoad(t *testing.T) {
 	defer cancel()
 	enough := time.Now().Add(2 * time.Second)
 	var wg sync.WaitGroup
-	for i, tp := range tps {
+	for _, tp := range tps { // all before the first producer reads the map
 		led.acked[tp] = map[int64]string{}
+	}
+	for i, tp := range tps {
 		wg.Add(1)
 		go func() { defer wg.Done(); l.load(ctx, tp, led, rand.New(rand.NewPCG(1, uint64(i)))) }()
 	}
