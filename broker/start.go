@@ -243,13 +243,14 @@ func (b *Broker) open(ctx context.Context) error {
 	v := b.static.Values()
 	start := time.Now()
 	store, err := storage.OpenManager(vfs.OS{}, b.static.LogDirs, storage.ManagerOptions{
-		BrokerID:             b.id,
-		ClusterID:            b.clusterID,
-		BrokerEpoch:          b.brokerEpoch,
-		Config:               b.dynamic.TopicConfig,
-		RecoveryThreads:      v.Int("num.recovery.threads.per.data.dir"),
-		ProducerIDExpiration: v.Millis("producer.id.expiration.ms"),
-		Logger:               b.log,
+		BrokerID:               b.id,
+		ClusterID:              b.clusterID,
+		BrokerEpoch:            b.brokerEpoch,
+		Config:                 b.dynamic.TopicConfig,
+		RecoveryThreads:        v.Int("num.recovery.threads.per.data.dir"),
+		ProducerIDExpiration:   v.Millis("producer.id.expiration.ms"),
+		RetentionCheckInterval: v.Millis("log.retention.check.interval.ms"),
+		Logger:                 b.log,
 	})
 	if err != nil {
 		return fmt.Errorf("open log directories: %w", err)

@@ -93,7 +93,7 @@ func (s *Service) createTopic(ctx context.Context, snap *metadata.Snapshot, t *k
 		out.TopicID = id
 	}
 	out.NumPartitions, out.ReplicationFactor = int32(len(assignment)), int16(len(assignment[0]))
-	for _, e := range s.Dynamic.DescribeNewTopic(configs) {
+	for _, e := range s.Dynamic.DescribeTopic(configs, nil) {
 		k := kmsg.NewCreateTopicsResponseTopicConfig()
 		k.Name, k.Value, k.Source = e.Name, e.Value, int8(e.Source)
 		out.Configs = append(out.Configs, k)

@@ -19,12 +19,13 @@ var describeConfigsAPI = definition{key: 32, min: 0, max: 4, handle: (*Service).
 func (s *Service) describeConfigs(ctx context.Context, c *call) kmsg.Response {
 	req := c.body.(*kmsg.DescribeConfigsRequest)
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+	overrides, failed := s.askedOverrides(ctx, req)
 	for i := range req.Resources {
 		r := &req.Resources[i]
 		out := kmsg.NewDescribeConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
 		out.Configs = []kmsg.DescribeConfigsResponseResourceConfig{}
-		entries, err := s.describeResource(ctx, r)
+		entries, err := s.describeResource(r, overrides, failed)
 		out.ErrorCode, out.ErrorMessage = s.codeOf(err)
 		for j := range entries {
 			if r.ConfigNames == nil || slices.Contains(r.ConfigNames, entries[j].Name) {
@@ -36,16 +37,38 @@ func (s *Service) describeConfigs(ctx context.Context, c *call) kmsg.Response {
 	return resp
 }
 
-func (s *Service) describeResource(ctx context.Context, r *kmsg.DescribeConfigsRequestResource) ([]config.Entry, error) {
+// askedOverrides reads the overrides of all topics of the request at once.
+func (s *Service) askedOverrides(ctx context.Context, req *kmsg.DescribeConfigsRequest) (map[string]map[string]string, error) {
+	var topics []string
+	for i := range req.Resources {
+		if r := &req.Resources[i]; r.ResourceType == kmsg.ConfigResourceTypeTopic && s.checkTopic(r.ResourceName) == nil {
+			topics = append(topics, r.ResourceName)
+		}
+	}
+	return s.Dynamic.TopicOverrides(ctx, topics)
+}
+
+func (s *Service) checkTopic(name string) error {
+	if err := topicadmin.ValidateName(name); err != nil {
+		return err
+	}
+	if _, ok := s.Metadata.Snapshot().Topic(name); !ok {
+		return kerr.UnknownTopicOrPartition
+	}
+	return nil
+}
+
+// describeResource answers for one resource; failed is why the overrides of topics are not known.
+func (s *Service) describeResource(r *kmsg.DescribeConfigsRequestResource, overrides map[string]map[string]string, failed error) ([]config.Entry, error) {
 	switch r.ResourceType {
 	case kmsg.ConfigResourceTypeTopic:
-		if err := topicadmin.ValidateName(r.ResourceName); err != nil {
+		if err := s.checkTopic(r.ResourceName); err != nil {
 			return nil, err
 		}
-		if _, ok := s.Metadata.Snapshot().Topic(r.ResourceName); !ok {
-			return nil, kerr.UnknownTopicOrPartition
+		if failed != nil {
+			return nil, failed
 		}
-		return s.Dynamic.DescribeTopic(ctx, r.ResourceName)
+		return s.Dynamic.DescribeTopic(overrides[r.ResourceName], r.ConfigNames), nil
 	case kmsg.ConfigResourceTypeBroker:
 		switch r.ResourceName {
 		case "":

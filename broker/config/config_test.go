@@ -200,7 +200,7 @@ func entryOf(entries []Entry, name string) Entry {
 func TestDescribe(t *testing.T) {
 	b := load(t, "log.retention.minutes=2")
 	d := dynamicOf(b, map[string]string{"log.segment.bytes": "500"}, map[string]string{"log.segment.bytes": "400"}, nil)
-	topic := d.DescribeNewTopic(map[string]string{"segment.bytes": "300"})
+	topic := d.DescribeTopic(map[string]string{"segment.bytes": "300"}, nil)
 	if len(topic) != len(topicKeys) {
 		t.Errorf("%d entries, want %d", len(topic), len(topicKeys))
 	}

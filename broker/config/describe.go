@@ -2,10 +2,9 @@ package config
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
-
-	"kctl/zkutil/znode"
 )
 
 // Source says where a value comes from, numbered as in DescribeConfigs.
@@ -37,25 +36,26 @@ type Entry struct {
 	Synonyms  []Synonym
 }
 
-// DescribeTopic returns every configuration of a topic, sorted by name. Overrides are read from ZooKeeper, so
-// that any broker can answer for any topic.
-func (d *Dynamic) DescribeTopic(ctx context.Context, topic string) ([]Entry, error) {
-	overrides, err := d.read(ctx, znode.TopicConfig, topic)
-	if err != nil {
-		return nil, err
-	}
-	return d.curr.Load().describeTopic(overrides), nil
+// TopicOverrides reads the overrides of topics from ZooKeeper, all at a time, so that any broker can answer for any
+// topic with what was written last. Topics without overrides are not in the answer.
+func (d *Dynamic) TopicOverrides(ctx context.Context, topics []string) (map[string]map[string]string, error) {
+	return d.readTopics(ctx, topics)
 }
 
-// DescribeNewTopic returns the configurations that a topic with these overrides has.
-func (d *Dynamic) DescribeNewTopic(overrides map[string]string) []Entry {
-	return d.curr.Load().describeTopic(overrides)
+// DescribeTopic returns the configurations that a topic with these overrides has, sorted by name: those in names, or all
+// when names is nil.
+func (d *Dynamic) DescribeTopic(overrides map[string]string, names []string) []Entry {
+	return d.curr.Load().describeTopic(overrides, names)
 }
 
-func (s *state) describeTopic(overrides map[string]string) []Entry {
-	out := make([]Entry, 0, len(topicKeys))
+func (s *state) describeTopic(overrides map[string]string, names []string) []Entry {
+	asked := func(name string) bool { return names == nil || slices.Contains(names, name) }
+	var out []Entry
 	for i := range topicKeys {
 		k := &topicKeys[i]
+		if !asked(k.Name) {
+			continue
+		}
 		e := Entry{Key: *k, Source: Default}
 		value := s.topicValue(overrides, k.Name)
 		e.Value = &value
@@ -76,7 +76,7 @@ func (s *state) describeTopic(overrides map[string]string) []Entry {
 		out = append(out, e)
 	}
 	for name, v := range overrides { // written by hand: shown, so that it can be deleted
-		if _, known := topicIndex[name]; !known {
+		if _, known := topicIndex[name]; !known && asked(name) {
 			out = append(out, Entry{Key: Key{Name: name, Type: String}, Value: &v, Source: DynamicTopic})
 		}
 	}

@@ -89,6 +89,20 @@ func (p *Partition) followerSeen(ev FollowerSeen, out []Effect) []Effect {
 	return p.expandISR(ev.At, out)
 }
 
+// Settled reports that a Tick would do nothing until another event comes: every replica is in the ISR and has all
+// records, all of them committed. Only a leader is ever settled.
+func (p *Partition) Settled() bool {
+	if p.role != Leader || p.pending != nil || p.log.hw != p.log.end || len(p.isr) != len(p.replicas) {
+		return false
+	}
+	for i := range p.followers {
+		if p.followers[i].end != p.log.end {
+			return false
+		}
+	}
+	return true
+}
+
 func (p *Partition) replicaDown(ev ReplicaDown, out []Effect) []Effect {
 	f := p.follower(ev.Replica)
 	if p.role != Leader || f == nil {

@@ -380,10 +380,22 @@ func (w *world) start(t *rapid.T) {
 func (w *world) tick(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 12).Draw(t, "seconds")) * time.Second)
 	for _, n := range w.nodes[1:] {
-		if n.p != nil {
-			w.step(n, Tick{At: w.now})
+		if n.p == nil {
+			continue
 		}
+		if eff := w.settledTick(n); len(eff) > 0 {
+			t.Fatalf("broker %d was settled and a tick made it do %v: %s", n.id, eff, w.dump())
+		}
+		w.step(n, Tick{At: w.now})
 	}
+}
+
+// settledTick returns what a tick makes a settled partition do: nothing, or Settled is wrong.
+func (w *world) settledTick(n *node) []Effect {
+	if !n.p.Settled() {
+		return nil
+	}
+	return n.p.Step(Tick{At: w.now}, nil)
 }
 
 func (w *world) check(t *rapid.T) {

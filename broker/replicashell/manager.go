@@ -42,6 +42,7 @@ type Manager struct {
 	addrMu sync.Mutex // leaf
 	addrs  map[cluster.BrokerID]string
 
+	ticks     ticks
 	hwDirty   atomic.Bool  // a high watermark moved since the last checkpoint
 	fastUntil atomic.Int64 // nanoseconds: until then followers' fetches wait briefly only
 	dirs      offlineDirs
@@ -109,21 +110,6 @@ func (m *Manager) Close(ctx context.Context) error {
 		a.run()
 	}
 	return err
-}
-
-func (m *Manager) tickLoop(ctx context.Context) {
-	t := time.NewTicker(max(m.opts.ReplicaLagTimeMax/2, time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			for _, p := range m.snapshot() {
-				p.tick()
-			}
-		}
-	}
 }
 
 func (m *Manager) checkpointLoop(ctx context.Context) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"kctl/broker/obs"
 	"kctl/broker/replica"
@@ -28,6 +27,7 @@ type partition struct {
 	waiters  []*session.Entry // parked fetches
 	follow   *follow          // what replicates it; nil when nothing does
 	dead     bool             // removed from the table: look the partition up anew
+	ticked   bool             // in the manager's list of those that the next tick looks at
 	fetched  chan struct{}    // closed when a follower's fetch is taken; nil while nobody wants to know
 	effects  []replica.Effect // scratch
 	events   []replica.Event  // scratch
@@ -71,6 +71,24 @@ func (p *partition) event(ev replica.Event) replica.Code {
 
 // step runs the state machine and its effects until nothing is left to do. p.mu is held.
 func (p *partition) step(ev replica.Event, a *after) {
+	p.rouse(a)
+	p.run(ev, a)
+	p.rouse(a)
+}
+
+// rouse makes the next tick look at a leader's partition, before anything happens to it and after it has become
+// one. What no tick has told the state machine of its parked followers while it was settled is told now: the
+// event may unpark them.
+func (p *partition) rouse(a *after) {
+	if p.ticked || p.core.Role() != replica.Leader {
+		return
+	}
+	p.ticked = true
+	p.m.ticks.add(p)
+	p.noteParked(a)
+}
+
+func (p *partition) run(ev replica.Event, a *after) {
 	p.events = append(p.events[:0], ev)
 	for i := 0; i < len(p.events); i++ {
 		p.effects = p.core.Step(p.events[i], p.effects[:0])
@@ -182,31 +200,6 @@ func (p *partition) logError(msg string, err error, a *after) {
 		slog.String(obs.KeyTopicPartition, p.tp.String()), obs.Err(err))
 	if isStorageFailure(err) && p.log != nil && a.failed == nil {
 		a.failed, a.dir, a.m = err, p.log.Dir(), p.m
-	}
-}
-
-// tick lets the state machine look at the time. Followers whose fetch is parked here are in touch through
-// their session, not through this partition: tell the state machine first.
-func (p *partition) tick() {
-	var a after
-	p.mu.Lock()
-	if p.core.Role() == replica.Leader {
-		p.noteParked(&a)
-		p.step(replica.Tick{At: p.m.opts.Now()}, &a)
-	}
-	p.mu.Unlock()
-	a.run()
-}
-
-// noteParked tells the state machine when the followers that are parked at the log end were last in contact.
-func (p *partition) noteParked(a *after) {
-	for i := 0; i < len(p.waiters); i++ {
-		s := p.waiters[i].Session
-		if s.Replica < 0 {
-			continue
-		}
-		p.step(replica.FollowerSeen{At: time.Unix(0, s.LastContact.Load()), Replica: s.Replica,
-			Alive: p.m.opts.IsAlive(s.Replica)}, a)
 	}
 }
 

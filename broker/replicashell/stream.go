@@ -51,7 +51,17 @@ type stream struct {
 	byID      bool
 	sent      map[partitionID]sentFetch
 	failures  int // exchanges that failed in a row
+	empty     int // exchanges without news, in a row
 }
+
+// A stream that had no news for idleExchanges asks the leader to hold its fetch idleWaitFactor times as long: a
+// broker with many idle partitions then spends its time on waiting. What the leader's followers are in touch for
+// is bounded by the lag time, of which this stays a small part.
+const (
+	idleExchanges  = 8
+	idleWaitFactor = 3
+	idleLagPart    = 8
+)
 
 // partitionID names a partition on the wire: by id if there is one, by name otherwise.
 type partitionID struct {
@@ -328,6 +338,9 @@ func (s *stream) request() *kmsg.FetchRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wait := o.FetchWaitMax
+	if s.empty >= idleExchanges && len(s.changed) == 0 {
+		wait = max(wait, min(idleWaitFactor*wait, o.ReplicaLagTimeMax/idleLagPart))
+	}
 	if next := s.wakeDelayed(); next > 0 {
 		wait = min(wait, next)
 	}
@@ -414,6 +427,9 @@ func (s *stream) nameForgotten(req *kmsg.FetchRequest) {
 // appended before it is used again.
 func (s *stream) apply(resp *kmsg.FetchResponse) {
 	var lag int64
+	if s.empty++; len(resp.Topics) > 0 {
+		s.empty = 0
+	}
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
 		for j := range t.Partitions {

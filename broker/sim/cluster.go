@@ -55,7 +55,7 @@ func (s *Sim) controllerConfig(id cluster.BrokerID) controller.Config {
 
 func (s *Sim) storageOptions(id cluster.BrokerID) storage.ManagerOptions {
 	return storage.ManagerOptions{BrokerID: id, ClusterID: "sim", Config: func(string) storage.Config { return s.topicConfig() },
-		OpenFiles: 64, Now: func() time.Time { return s.now }, Random: s.random}
+		OpenFiles: 64, RetentionCheckInterval: 20 * time.Second, Now: func() time.Time { return s.now }, Random: s.random}
 }
 
 // topicConfig makes segments and indexes so small that rolling and searching happen all the time.

@@ -98,6 +98,9 @@ type ManagerOptions struct {
 	// ProducerIDExpiration is how long an idle idempotent producer is remembered
 	// (producer.id.expiration.ms). Default 24 h.
 	ProducerIDExpiration time.Duration
+	// RetentionCheckInterval is how often Housekeep looks at logs to which nothing happened, whose records may
+	// have grown too old (log.retention.check.interval.ms). Default 5 minutes.
+	RetentionCheckInterval time.Duration
 
 	// Now is the clock; default time.Now. Random fills with random bytes; default crypto/rand.
 	Now    func() time.Time
@@ -118,6 +121,9 @@ func (o ManagerOptions) withDefaults() ManagerOptions {
 	}
 	if o.OpenFiles < 1 {
 		o.OpenFiles = defaultOpenFiles()
+	}
+	if o.RetentionCheckInterval <= 0 {
+		o.RetentionCheckInterval = 5 * time.Minute
 	}
 	if o.ProducerIDExpiration <= 0 {
 		o.ProducerIDExpiration = 24 * time.Hour

@@ -38,7 +38,7 @@ type clock struct{ ms int64 }
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms) }
 
 func testOptions(c *clock, logs *bytes.Buffer) ManagerOptions {
-	o := ManagerOptions{BrokerID: 1, ClusterID: "cluster", OpenFiles: 8, Now: c.now,
+	o := ManagerOptions{BrokerID: 1, ClusterID: "cluster", OpenFiles: 8, Now: c.now, RetentionCheckInterval: time.Millisecond,
 		Config: func(string) Config { return smallConfig() },
 		Random: func(p []byte) { copy(p, "0123456789abcdef") }}
 	if logs != nil {

@@ -14,8 +14,9 @@ const expireEveryMs = 10 * 60 * 1000
 
 // Housekeep does the periodic work: retention, flush.ms, syncing rolled segments, expiry of producer ids,
 // delayed removals, and recovery-point and log-start checkpoints that changed. One caller at a time; the
-// caller owns the goroutine and chooses the interval (seconds). An idle log costs a few loads. Errors of single
-// logs are joined; a log that failed before is left alone.
+// caller owns the goroutine and chooses the interval (seconds). A log to which nothing happened is not touched,
+// except every RetentionCheckInterval, when records may have grown too old: tens of thousands of idle logs are
+// more memory than any cache holds. Errors of single logs are joined; a log that failed before is left alone.
 func (m *Manager) Housekeep(now time.Time) error {
 	nowMs := now.UnixMilli()
 	expire := nowMs-m.lastExpire >= expireEveryMs
@@ -23,9 +24,13 @@ func (m *Manager) Housekeep(now time.Time) error {
 		m.lastExpire = nowMs
 	}
 	var errs []error
-	for _, l := range m.all() {
-		if err := l.housekeep(nowMs, expire); err != nil {
+	for _, l := range m.due(nowMs, expire) {
+		again, err := l.housekeep(nowMs, expire)
+		if err != nil {
 			errs = append(errs, err)
+		}
+		if again {
+			l.wake()
 		}
 	}
 	errs = append(errs, m.removeDue(nowMs))
@@ -43,10 +48,38 @@ func (m *Manager) Housekeep(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-func (l *Log) housekeep(nowMs int64, expire bool) error {
+// due returns the logs to look at, in order: those to which something happened, or all of them.
+func (m *Manager) due(nowMs int64, all bool) []*Log {
+	m.awakeMu.Lock()
+	logs := m.awake
+	m.awake = nil
+	m.awakeMu.Unlock()
+	for _, l := range logs {
+		l.awake.Store(false) // what happens from here on wakes it again
+	}
+	if all || nowMs-m.lastSweep >= m.opts.RetentionCheckInterval.Milliseconds() {
+		m.lastSweep = nowMs
+		return m.all()
+	}
+	slices.SortFunc(logs, func(a, b *Log) int { return a.tp.Compare(b.tp) })
+	return logs
+}
+
+// wake makes the next Housekeep look at the log. Lock-free when it is awake.
+func (l *Log) wake() {
+	if l.awake.Load() || l.awake.Swap(true) {
+		return
+	}
+	l.m.awakeMu.Lock()
+	l.m.awake = append(l.m.awake, l)
+	l.m.awakeMu.Unlock()
+}
+
+// housekeep reports again when the log is to be looked at next time too, whether or not anything happens to it.
+func (l *Log) housekeep(nowMs int64, expire bool) (again bool, err error) {
 	t := l.tail.Load()
 	if t.end == l.start.Load() && t.end == l.recovery.Load() {
-		return nil // empty
+		return false, nil // empty
 	}
 	l.mu.Lock()
 	bad := l.usable() != nil
@@ -56,17 +89,18 @@ func (l *Log) housekeep(nowMs int64, expire bool) error {
 	}
 	l.mu.Unlock()
 	if bad {
-		return nil
+		return false, nil
 	}
 	cfg := l.cfg.Load()
-	var err error
 	switch active := l.active(); {
 	case cfg.FlushMs < math.MaxInt64 && sinceFlush >= cfg.FlushMs:
 		err = l.Flush()
 	case l.recovery.Load() < active.base:
 		err = l.flushTo(active.base)
 	}
-	return errors.Join(err, l.retain(cfg, nowMs))
+	err = errors.Join(err, l.retain(cfg, nowMs))
+	flushLater := cfg.FlushMs < math.MaxInt64 && l.recovery.Load() < l.tail.Load().end
+	return flushLater || l.recovery.Load() < l.active().base, err
 }
 
 // retain removes old segments by time, size and log start offset, never one that the high watermark has not
@@ -189,6 +223,7 @@ func (l *Log) AdvanceLogStart(offset int64) error {
 	l.start.Store(offset)
 	l.epochs.truncateFromStart(offset)
 	l.dir.startDirty.Store(true)
+	l.wake()
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Log struct {
 	start    atomic.Int64
 	hw       atomic.Int64
 	recovery atomic.Int64
+	awake    atomic.Bool // something happened that Housekeep has to look at
 
 	mu        sync.Mutex
 	producers producers // guarded by mu
@@ -84,6 +85,7 @@ func (l *Log) HighWatermark() int64 { return l.hw.Load() }
 // AdvanceLogStart. Lock-free.
 func (l *Log) SetHighWatermark(offset int64) {
 	l.hw.Store(max(l.start.Load(), min(offset, l.tail.Load().end)))
+	l.wake()
 }
 
 // LastStableOffset is the high watermark, bounded by the first transaction that is open or whose marker is
@@ -177,7 +179,10 @@ func (l *Log) setTopicID(id cluster.TopicID) error {
 func (l *Log) Config() Config { return *l.cfg.Load() }
 
 // SetConfig changes the configuration from the next operation on.
-func (l *Log) SetConfig(cfg Config) { l.cfg.Store(&cfg) }
+func (l *Log) SetConfig(cfg Config) {
+	l.cfg.Store(&cfg)
+	l.wake()
+}
 
 // RecoveryPoint is the offset below which everything is durable. Lock-free.
 func (l *Log) RecoveryPoint() int64 { return l.recovery.Load() }
@@ -246,6 +251,7 @@ func (l *Log) Failed() error {
 // publish makes a new end visible to readers.
 func (l *Log) publish(end int64, seg *segment, size int64) {
 	l.tail.Store(&tail{end: end, seg: seg, size: size})
+	l.wake()
 }
 
 // setSegments replaces the segment list.

@@ -36,7 +36,10 @@ type Manager struct {
 	closed  bool
 	shared  *Config // the last configuration given, shared by logs that have the same
 
-	lastExpire int64 // Housekeep's
+	awakeMu sync.Mutex // innermost
+	awake   []*Log     // to which something happened since the last Housekeep
+
+	lastExpire, lastSweep int64 // Housekeep's, ms
 }
 
 // pendingRemoval is a file or folder that was marked deleted and goes later.
@@ -112,6 +115,7 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 			return nil, err
 		}
 		l.cfg.Store(m.share(cfg))
+		l.wake()
 		return l, nil
 	}
 	d, err := m.pickDir()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"kctl/broker/record"
 	"kctl/broker/vfs"
@@ -226,5 +227,52 @@ func TestOffsetForTimestamp(t *testing.T) {
 	}
 	if _, ok, err := empty.MaxTimestampOffset(); ok || err != nil {
 		t.Fatal("found something in an empty log")
+	}
+}
+
+// TestIdleLogsAreLookedAtSeldom: a log to which nothing happens is visited every RetentionCheckInterval only, one to which
+// something happened at the next Housekeep.
+func TestIdleLogsAreLookedAtSeldom(t *testing.T) {
+	_, m, l, c := retained(t, func(cfg *Config) { cfg.RetentionMs = 10_000 })
+	m.opts.RetentionCheckInterval = time.Minute
+	must(t, m.Housekeep(c.now())) // looks at all
+	must(t, m.Housekeep(c.now()))
+	if got := m.due(c.now().UnixMilli(), false); len(got) != 0 {
+		t.Fatalf("%d logs are due while nothing happens", len(got))
+	}
+	c.ms += 59_000
+	must(t, m.Housekeep(c.now()))
+	if l.LogStartOffset() != 0 {
+		t.Fatal("an idle log was looked at before its time")
+	}
+	mustAppend(t, l, batch(t, 1, c.ms), 1)
+	must(t, m.Housekeep(c.now()))
+	if l.LogStartOffset() == 0 {
+		t.Fatal("a log that was written to was not looked at")
+	}
+	l.SetHighWatermark(61)
+	c.ms += 60_000
+	must(t, m.Housekeep(c.now()))
+	if l.LogStartOffset() != 61 {
+		t.Fatalf("start %d: an idle log was not looked at after the interval", l.LogStartOffset())
+	}
+}
+
+// TestFlushMsKeepsALogAwake: what is to be flushed later is flushed without another append.
+func TestFlushMsKeepsALogAwake(t *testing.T) {
+	_, m, l, c := retained(t, func(cfg *Config) { cfg.FlushMs = 5_000; cfg.RetentionMs = -1 })
+	m.opts.RetentionCheckInterval = time.Hour
+	must(t, l.Flush())
+	mustAppend(t, l, batch(t, 1, c.ms), 1)
+	for range 3 {
+		must(t, m.Housekeep(c.now()))
+	}
+	if l.recovery.Load() == l.LogEndOffset() {
+		t.Fatal("flushed before flush.ms")
+	}
+	c.ms += 5_000
+	must(t, m.Housekeep(c.now()))
+	if got := l.recovery.Load(); got != l.LogEndOffset() {
+		t.Fatalf("flushed up to %d of %d", got, l.LogEndOffset())
 	}
 }
