@@ -28,6 +28,9 @@ type Factory struct {
 	Now    func() time.Time
 	Flags  *pflag.FlagSet // the global flags, parsed
 
+	// Undoing is the journal's key of the entry that the running command takes back; empty for none.
+	Undoing string
+
 	// NewAdmin replaces the cluster in tests.
 	NewAdmin func(ctx context.Context, cfg admin.Config) (*admin.Client, error)
 
