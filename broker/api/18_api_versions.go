@@ -6,6 +6,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/zkutil/cluster"
 )
 
 // ApiVersions tells what this broker serves. The header of the answer is that of version 0 always, since the
@@ -27,6 +29,7 @@ func (s *Service) apiVersions(_ context.Context, c *call) kmsg.Response {
 		c.Conn.SoftwareName, c.Conn.SoftwareVersion = req.ClientSoftwareName, req.ClientSoftwareVersion
 	}
 	resp.ApiKeys = s.version
+	resp.UnknownTags.Set(cluster.LeaderChangeTag, []byte{cluster.LeaderChangeVersion}) // written from version 3 on
 	return resp
 }
 

@@ -159,6 +159,8 @@ func (c *Controller) apply(ev Event) {
 		c.enqueueRequest("AlterPartition", ev.RequestID, ev.Request, func(done func()) { c.alterPartition(ev, done) })
 	case ElectLeadersRequested:
 		c.enqueueRequest("ElectLeaders", ev.RequestID, ev.Request, func(done func()) { c.electLeaders(ev, done) })
+	case LeaderAndISRRequested:
+		c.enqueueRequest("SetLeaderAndISR", ev.RequestID, ev.Request, func(done func()) { c.setLeaderAndISR(ev, done) })
 	case AlterReassignmentsRequested:
 		c.enqueueRequest("ApiPartitionReassignment", ev.RequestID, ev.Request, func(done func()) { c.alterReassignments(ev, done) })
 	case ListReassignmentsRequested:

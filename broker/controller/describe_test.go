@@ -140,11 +140,24 @@ func describeResponse(resp kmsg.Response) string {
 		fmt.Fprintf(&b, "ElectLeaders %s", errText(resp.ErrorCode))
 		for _, t := range resp.Topics {
 			for _, p := range t.Partitions {
-				fmt.Fprintf(&b, " %s-%d(%s)", t.Topic, p.Partition, errText(p.ErrorCode))
+				fmt.Fprintf(&b, " %s-%d(%s%s)", t.Topic, p.Partition, errText(p.ErrorCode), describeChanged(p))
 			}
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// describeChanged is what the answer to a change of leaderAndISR says beyond the code.
+func describeChanged(p kmsg.ElectLeadersResponseTopicPartition) string {
+	out := ""
+	p.UnknownTags.Each(func(_ uint32, data []byte) {
+		c, err := cluster.DecodeLeaderChanged(data)
+		out = fmt.Sprintf(" now leader=%d epoch=%d isr=%v v%d %v", c.Leader, c.LeaderEpoch, c.ISR, c.ZKVersion, err)
+	})
+	if out != "" && p.ErrorMessage != nil {
+		out = ": " + *p.ErrorMessage + out
+	}
+	return strings.TrimSuffix(out, " <nil>")
 }
 
 func errText(code int16) string {

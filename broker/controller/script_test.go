@@ -380,6 +380,9 @@ func (s *script) request(args []string) {
 			}
 		}
 		ev = ElectLeadersRequested{At: s.now, RequestID: s.requests, Request: req}
+	case "set":
+		req, changes := setRequest(args[1:])
+		ev = LeaderAndISRRequested{At: s.now, RequestID: s.requests, Request: req, Changes: changes}
 	case "reassign":
 		ev = AlterReassignmentsRequested{At: s.now, RequestID: s.requests, Request: reassignRequest(args[1:])}
 	case "list-reassignments":
@@ -398,6 +401,36 @@ func (s *script) request(args []string) {
 		}
 	}
 	s.step(to, ev)
+}
+
+// setRequest t-0 leader=3 isr=1,3 v=2 epoch=1 unclean [t-1 ...]
+func setRequest(args []string) (*kmsg.ElectLeadersRequest, []cluster.LeaderChange) {
+	req := &kmsg.ElectLeadersRequest{Version: 2, ElectionType: cluster.SetLeaderAndISRElection, TimeoutMillis: 60000}
+	var changes []cluster.LeaderChange
+	for _, a := range args {
+		k, v, ok := strings.Cut(a, "=")
+		if !ok && a != "unclean" {
+			changes = append(changes, cluster.LeaderChange{TopicPartition: tp(a), Leader: cluster.KeepLeader, ExpectEpoch: -1, ExpectVersion: -1})
+			continue
+		}
+		w := &changes[len(changes)-1]
+		switch k {
+		case "leader":
+			w.Leader = id(v)
+		case "isr":
+			w.ISR = []cluster.BrokerID{}
+			if v != "" {
+				w.ISR = ids(v)
+			}
+		case "v":
+			w.ExpectVersion = cluster.ZKVersion(atoi(v))
+		case "epoch":
+			w.ExpectEpoch = cluster.LeaderEpoch(atoi(v))
+		case "unclean":
+			w.Unclean = true
+		}
+	}
+	return req, changes
 }
 
 // reassignRequest t-0=3,1 t-1=cancel t-2=none t-3..90=1

@@ -161,8 +161,12 @@ func (s *Shell) HandleAlterPartition(ctx context.Context, req *kmsg.AlterPartiti
 }
 
 // HandleElectLeaders serves API key 43; it returns when the elections are durable in ZooKeeper. The caller
-// waits for its own metadata if the client is to see the result at once.
+// waits for its own metadata if the client is to see the result at once. The type of our own,
+// cluster.SetLeaderAndISRElection, sets leaderAndISR.
 func (s *Shell) HandleElectLeaders(ctx context.Context, req *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
+	if req.ElectionType == cluster.SetLeaderAndISRElection {
+		return s.setLeaderAndISR(ctx, req)
+	}
 	return s.submit(ctx, req, func(id uint64) controller.Event {
 		return controller.ElectLeadersRequested{At: s.opts.Now(), RequestID: id, Request: req}
 	}).(*kmsg.ElectLeadersResponse)
@@ -213,6 +217,7 @@ func (s *Shell) submit(ctx context.Context, req kmsg.Request, event func(id uint
 const (
 	codeRequestTimedOut int16 = 7
 	codeNotController   int16 = 41
+	codeInvalidRequest  int16 = 42
 )
 
 func refusal(req kmsg.Request, code int16) kmsg.Response {
