@@ -93,6 +93,8 @@ func schemas() map[string]map[string]any {
 	add("Transition", rows.Transition{}, true)
 	add("Election", rows.Election{}, true)
 	add("Znode", rows.Znode{}, true)
+	add("ConfigChange", rows.ConfigChange{}, true)
+	add("ConfigEntry", rows.ConfigEntry{}, true)
 	add("Context", contexts.Row{}, true)
 	add("Change", factory.Change{}, true)
 	add("Version", version.Info{}, false)

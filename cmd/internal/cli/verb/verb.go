@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -144,48 +143,6 @@ func Watch(ctx context.Context, every time.Duration, fn func() (stop bool, err e
 			return err
 		case <-time.After(every):
 		}
-	}
-}
-
-// completionTime bounds what a shell waits for.
-const completionTime = 2 * time.Second
-
-// CompleteTopics offers topic names from the cluster.
-func CompleteTopics(f *factory.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		c, err := f.Admin(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, err := c.TopicNames(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) })
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// CompleteBrokers offers broker ids from the cluster.
-func CompleteBrokers(f *factory.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		c, err := f.Admin(ctx)
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, NoZooKeeper: true})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var ids []string
-		for i := range s.Brokers {
-			ids = append(ids, fmt.Sprintf("%d\t%s:%d", s.Brokers[i].ID, s.Brokers[i].Host, s.Brokers[i].Port))
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

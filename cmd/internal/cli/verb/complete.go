@@ -1,0 +1,129 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/cmd/internal/cli/factory"
+)
+
+// Completer is what cobra calls for the words of an argument or flag.
+type Completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// CompletionTime bounds what a shell waits for. Nothing is said when the cluster does not answer in it.
+const CompletionTime = 2 * time.Second
+
+// TopicNames are the names of all topics, none when nobody answers.
+func TopicNames(ctx context.Context, f *factory.Factory) []string {
+	c, err := f.Admin(ctx)
+	if err != nil {
+		return nil
+	}
+	names, err := c.TopicNames(ctx)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// BrokerIDs are the ids of the registered brokers with their addresses as descriptions.
+func BrokerIDs(ctx context.Context, f *factory.Factory) []string {
+	c, err := f.Admin(ctx)
+	if err != nil {
+		return nil
+	}
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, NoZooKeeper: true})
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for i := range s.Brokers {
+		ids = append(ids, fmt.Sprintf("%d\t%s:%d", s.Brokers[i].ID, s.Brokers[i].Host, s.Brokers[i].Port))
+	}
+	return ids
+}
+
+// GroupNames are the names of all consumer groups.
+func GroupNames(ctx context.Context, f *factory.Factory) []string {
+	c, err := f.Admin(ctx)
+	if err != nil {
+		return nil
+	}
+	names, err := c.GroupNames(ctx)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// limited runs a completion within its time.
+func limited(fn func(ctx context.Context, args []string, typed string) ([]string, cobra.ShellCompDirective)) Completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTime)
+		defer cancel()
+		return fn(ctx, args, typed)
+	}
+}
+
+// CompleteTopics offers topic names from the cluster.
+func CompleteTopics(f *factory.Factory) Completer {
+	return limited(func(ctx context.Context, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		names := slices.DeleteFunc(TopicNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// CompletePartitions offers topics, and behind TOPIC: the partitions of that topic with their leaders.
+func CompletePartitions(f *factory.Factory) Completer {
+	return limited(func(ctx context.Context, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		topic, list, ok := strings.Cut(typed, ":")
+		if !ok {
+			names := slices.DeleteFunc(TopicNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
+			return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		c, err := f.Admin(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: []string{topic}, NoZooKeeper: true})
+		if err != nil || len(s.Topics) != 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		head, given := topic+":", strings.Split(list, ",")
+		if i := strings.LastIndexByte(list, ','); i >= 0 {
+			head += list[:i+1]
+		}
+		var out []string
+		for i := range s.Topics[0].Partitions {
+			p := &s.Topics[0].Partitions[i]
+			if n := fmt.Sprint(p.Partition); !slices.Contains(given[:len(given)-1], n) {
+				out = append(out, fmt.Sprintf("%s%s\tleader %d", head, n, p.Leader))
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// CompleteBrokers offers broker ids from the cluster.
+func CompleteBrokers(f *factory.Factory) Completer {
+	return limited(func(ctx context.Context, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return BrokerIDs(ctx, f), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// CompleteGroups offers the names of consumer groups from the cluster.
+func CompleteGroups(f *factory.Factory) Completer {
+	return limited(func(ctx context.Context, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		names := slices.DeleteFunc(GroupNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
