@@ -141,7 +141,7 @@ func ensembleNoLeader(s *scene, add report) {
 		}
 	}
 	// Followers follow somebody: a leader that the connect string leaves out is one.
-	if len(s.Servers) > 0 && modes["leader"]+modes["standalone"]+modes["follower"]+modes["observer"] == 0 {
+	if len(s.Servers) > 0 && modes["leader"]+modes["standalone"]+modes["follower"]+modes["observer"]+modes["unknown"] == 0 {
 		add("zookeeper", fmt.Sprintf("%d servers, none leads or follows", len(s.Servers)), inspect(s.Servers[0], "restore the quorum of"))
 	}
 }

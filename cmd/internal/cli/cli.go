@@ -20,6 +20,7 @@ import (
 	"kctl/cmd/internal/cli/configs"
 	"kctl/cmd/internal/cli/contexts"
 	"kctl/cmd/internal/cli/controller"
+	"kctl/cmd/internal/cli/doctor"
 	"kctl/cmd/internal/cli/elect"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
@@ -100,6 +101,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
 		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), configs.New(f),
+		doctor.New(f),
 		tuicmd.New(f), contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
 	} {
 		root.AddCommand(c)

@@ -10,5 +10,5 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("cluster", "The cluster as a whole: describe it, check its health", newDescribe(f, nil), newHealth(f, nil))
+	return verb.NewGroup("cluster", "The cluster as a whole: describe it, check its health, compare its sources", newDescribe(f, nil), newHealth(f, nil), newDiff(f))
 }
