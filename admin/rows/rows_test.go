@@ -27,7 +27,7 @@ func TestFieldsAreStable(t *testing.T) {
 		{rows.Finding{}, "id severity object evidence fix"},
 		{rows.Broker{}, "id host port rack live controller leaders replicas outOfSync brokerEpoch registeredAt error source"},
 		{rows.Controller{}, "id epoch host port since live source"},
-		{rows.Election{}, "topic partition from to action done confirmed error"},
+		{rows.Election{}, "topic partition from to action done confirmed error result"},
 	} {
 		ty := reflect.TypeOf(tt.row)
 		var got []string

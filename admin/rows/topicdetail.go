@@ -62,44 +62,6 @@ func OfTopicDetail(t *model.Topic, configs []TopicConfig) TopicDetail {
 	return d
 }
 
-// Election is one row of elect preferred.
-type Election struct {
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
-	From      int32  `json:"from" doc:"leader before, -1 for none"`
-	To        int32  `json:"to" doc:"preferred leader"`
-	Action    string `json:"action" doc:"move, not-needed or impossible"`
-	Done      bool   `json:"done" doc:"the controller carried it out"`
-	Confirmed bool   `json:"confirmed" doc:"the new leader answers as leader"`
-	Error     string `json:"error"`
-}
-
-// ElectionKind describes Election.
-var ElectionKind = Kind[Election]{
-	Name: "Election", Title: "elections",
-	ID: func(e Election) string { return e.Topic + ":" + itoa(e.Partition) },
-	Columns: []Column[Election]{
-		{Name: "TOPIC", Cell: func(e Election) string { return e.Topic }},
-		{Name: "PARTITION", Right: true, Cell: func(e Election) string { return itoa(e.Partition) }},
-		{Name: "FROM", Right: true, Cell: func(e Election) string { return IDText(e.From) }},
-		{Name: "TO", Right: true, Cell: func(e Election) string { return IDText(e.To) }},
-		{Name: "ACTION", Cell: func(e Election) string { return e.Action }},
-		{Name: "RESULT", Cell: func(e Election) string { return e.result() }},
-	},
-}
-
-func (e Election) result() string {
-	switch {
-	case e.Error != "":
-		return e.Error
-	case e.Confirmed:
-		return "leads"
-	case e.Done:
-		return "elected"
-	}
-	return "-"
-}
-
 // Znode is one node of ZooKeeper.
 type Znode struct {
 	Path           string `json:"path"`

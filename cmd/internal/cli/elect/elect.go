@@ -10,5 +10,5 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("elect", "Leader elections", newPreferred(f))
+	return verb.NewGroup("elect", "Leader elections", newPreferred(f), newUnclean(f), newLeader(f))
 }

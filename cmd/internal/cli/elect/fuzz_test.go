@@ -17,7 +17,7 @@ func FuzzElectionFile(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		targets, err := readElectionFile(path)
+		targets, err := readElectionFile(path, nil)
 		if err != nil {
 			return
 		}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"kctl/admin/check"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/zkutil/cluster"
+)
+
+// UncleanCandidates asks every replica of the planned partitions for the end of its own log and the last
+// leader epoch in it: what an unclean election keeps is the log of the one it takes. Dead brokers are
+// candidates with their error. The order is that of the assignment.
+func (c *Client) UncleanCandidates(ctx context.Context, s *model.Snapshot, moves []plan.Election) []model.Candidate {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	wanted := map[cluster.TopicPartition]*plan.Election{}
+	for i := range moves {
+		wanted[moves[i].TP()] = &moves[i]
+	}
+	live := check.Live(s)
+	var rows []model.Candidate
+	for i := range s.Topics {
+		for j := range s.Topics[i].Partitions {
+			p := &s.Topics[i].Partitions[j]
+			e := wanted[p.TP()]
+			if e == nil {
+				continue
+			}
+			for _, id := range p.Replicas {
+				rows = append(rows, model.Candidate{
+					Topic: p.Topic, Partition: p.Partition, Broker: id, Live: live[id], InSync: p.InSync(id), Chosen: id == e.To,
+					LeaderEpoch: p.LeaderEpoch, LogEndOffset: -1, LastEpoch: cluster.NoLeaderEpoch,
+				})
+			}
+		}
+	}
+	c.askCandidates(ctx, rows)
+	plan.RateCandidates(rows)
+	return rows
+}
+
+func (c *Client) askCandidates(ctx context.Context, rows []model.Candidate) {
+	by := map[cluster.BrokerID][]int{}
+	for i := range rows {
+		if rows[i].Live {
+			by[rows[i].Broker] = append(by[rows[i].Broker], i)
+		} else {
+			rows[i].Err = notRegistered
+		}
+	}
+	errs := c.eachBroker(ctx, keys(by), func(ctx context.Context, id cluster.BrokerID) error {
+		parts := make([]*model.Partition, len(by[id]))
+		for k, i := range by[id] {
+			parts[k] = &model.Partition{Topic: rows[i].Topic, Partition: rows[i].Partition}
+		}
+		got, err := c.listOffsets(ctx, id, asDebugger, parts, anyEpoch)
+		if err != nil {
+			return err
+		}
+		for k, i := range by[id] {
+			a, ok := got[parts[k].TP()]
+			switch {
+			case !ok:
+				rows[i].Err = "the broker did not answer for this partition"
+			case a.code != 0:
+				rows[i].Err = short(kerr.ErrorForCode(a.code))
+			default:
+				rows[i].LogEndOffset, rows[i].LastEpoch = a.offset, a.epoch
+			}
+		}
+		return nil
+	})
+	for _, id := range keys(by) {
+		for _, i := range by[id] {
+			if errs[id] != nil {
+				rows[i].Err = short(errs[id])
+			}
+		}
+	}
+}

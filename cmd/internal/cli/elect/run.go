@@ -1,0 +1,170 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kctl/admin"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/verb"
+)
+
+// lookAgain is the pause before partitions that could not be elected are planned again.
+const lookAgain = 500 * time.Millisecond
+
+// run carries out a plan. When a wait was asked for, what is impossible now is planned again until it can be
+// done, or the time is over.
+func (o *options) run(ctx context.Context, c *admin.Client, planned []plan.Election, via admin.ElectVia) ([]admin.ElectionResult, error) {
+	deadline := time.Now().Add(o.elect.Wait)
+	o.elect.Done = o.progress(len(plan.Moves(planned)))
+	results, err := c.Elect(ctx, plan.Moves(planned), via, o.elect)
+	if err != nil || !o.waitGiven {
+		return results, err
+	}
+	waiting := impossible(planned)
+	for said := false; len(waiting) > 0; {
+		if left := time.Until(deadline); left <= 0 || ctx.Err() != nil {
+			break
+		}
+		if !said {
+			o.f.Say("waiting for %d partition(s), such as %s: %s", len(waiting), name(&waiting[0]), waiting[0].Reason)
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(lookAgain, time.Until(deadline))):
+		}
+		var more []admin.ElectionResult
+		if more, waiting, err = o.tryAgain(ctx, c, waiting, deadline); err != nil {
+			return results, nil // what was done is reported; the waiting ones are failures in the report
+		}
+		results = append(results, more...)
+	}
+	return results, nil
+}
+
+// tryAgain plans the waiting partitions anew and elects those that can be elected now.
+func (o *options) tryAgain(ctx context.Context, c *admin.Client, waiting []plan.Election, deadline time.Time) ([]admin.ElectionResult, []plan.Election, error) {
+	again, _, via, err := c.PlanElections(ctx, plan.TargetsOf(waiting), o.elect)
+	if err != nil {
+		if admin.KindOf(err) == admin.NotFound || errors.Is(err, context.Canceled) {
+			return nil, waiting, err
+		}
+		return nil, waiting, nil // the brokers may be restarting: that is what is waited for
+	}
+	var results []admin.ElectionResult
+	for i := range again {
+		if again[i].Action == plan.NotNeeded {
+			results = append(results, admin.ElectionResult{Election: again[i], Done: true, Already: true, Confirmed: true})
+		}
+	}
+	if moves := plan.Moves(again); len(moves) > 0 {
+		opts := o.elect
+		opts.Wait = max(time.Until(deadline), time.Second)
+		got, err := c.Elect(ctx, moves, via, opts)
+		if err != nil {
+			return results, waiting, nil
+		}
+		results = append(results, got...)
+	}
+	return results, impossible(again), nil
+}
+
+func impossible(planned []plan.Election) []plan.Election {
+	var out []plan.Election
+	for _, e := range planned {
+		if e.Action == plan.Impossible {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// progress says after each batch but the last how far it is.
+func (o *options) progress(total int) func(confirmed, asked int) {
+	return func(confirmed, asked int) {
+		if asked < total {
+			o.f.Say("%d of %d asked for, %d confirmed", asked, total, confirmed)
+		}
+	}
+}
+
+// report prints what became of every partition and sets the exit code.
+func (o *options) report(planned []plan.Election, results []admin.ElectionResult) error {
+	said := make(map[string]*admin.ElectionResult, len(results))
+	for i := range results {
+		said[name(&results[i].Election)] = &results[i]
+	}
+	var out []rows.Election
+	var problems []model.Problem
+	for i := range planned {
+		e := &planned[i]
+		row := resultRow(e, said[name(e)], o.elect.Wait)
+		if row.Error != "" {
+			problems = append(problems, model.Problem{Object: name(e), Message: row.Error})
+		}
+		if e.Action != plan.NotNeeded || !o.all && !o.imbalanced {
+			out = append(out, row)
+		}
+	}
+	err := verb.List(o.f, rows.ElectionKind, out, problems)
+	if len(problems) > 0 && len(problems) == len(planned) {
+		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no leader moved: %s: %s", problems[0].Object, problems[0].Message)}
+	}
+	return err
+}
+
+func resultRow(e *plan.Election, r *admin.ElectionResult, waited time.Duration) rows.Election {
+	row := rows.OfElection(e)
+	switch {
+	case r != nil:
+		row.To = int32(r.To)
+		row.Done, row.Confirmed, row.Error = r.Done, r.Confirmed, r.Err
+		if row.Error == "" {
+			row.Error = r.Unconfirmed(waited)
+		}
+		row.Result = rows.ElectionDone
+		if r.Already {
+			row.Result = rows.ElectionAlready
+		}
+	case e.Action == plan.NotNeeded:
+		row.Result = rows.ElectionAlready
+	case e.Action == plan.Move:
+		row.Error = "it was not asked for"
+	}
+	if row.Error != "" {
+		row.Result = rows.ElectionFailed
+	}
+	return row
+}
+
+// changes makes the entries of the journal: one for each leader that moved or should have.
+func changes(s *model.Snapshot, command string, results []admin.ElectionResult, undoable bool) []factory.Change {
+	var out []factory.Change
+	for i := range results {
+		r := &results[i]
+		if r.Already {
+			continue
+		}
+		ch := factory.Change{
+			Cluster: s.ClusterID, Command: command, Object: name(&r.Election), Result: "done",
+			Before: fmt.Sprintf("leader %d", r.From), After: fmt.Sprintf("leader %d", r.To),
+		}
+		switch {
+		case r.Err != "":
+			ch.Result = r.Err
+		case undoable && r.From >= 0:
+			ch = ch.WithUndo("elect", "leader", ch.Object, fmt.Sprint(r.From), "--expect-leader", fmt.Sprint(r.To))
+		case !undoable:
+			ch.Undo = "nothing can: what the elected replica lacked is gone"
+		}
+		out = append(out, ch)
+	}
+	return out
+}
