@@ -271,7 +271,7 @@ func (c *Client) lagTimes(ctx context.Context, rows []model.ReplicaPosition) {
 	for id, rs := range jobs {
 		wg.Go(func() {
 			for _, r := range rs {
-				if at, ok := c.firstTimestamp(ctx, id, r); ok {
+				if at, ok := c.firstTimestamp(ctx, id, r.Topic, r.Partition, r.LogEndOffset); ok {
 					r.LagMs = max(0, now.Sub(at).Milliseconds())
 				}
 			}
@@ -280,10 +280,10 @@ func (c *Client) lagTimes(ctx context.Context, rows []model.ReplicaPosition) {
 	wg.Wait()
 }
 
-// firstTimestamp reads the base timestamp of the batch that holds offset r.LogEndOffset, from the leader.
-func (c *Client) firstTimestamp(ctx context.Context, id cluster.BrokerID, r *model.ReplicaPosition) (time.Time, bool) {
+// firstTimestamp reads the base timestamp of the batch that holds an offset, from the leader.
+func (c *Client) firstTimestamp(ctx context.Context, id cluster.BrokerID, topic string, partition int32, offset int64) (time.Time, bool) {
 	req := newPeek()
-	addPeek(req, r.Topic, r.Partition, r.LogEndOffset)
+	addPeek(req, topic, partition, offset)
 	resp, err := c.askBroker(ctx, id, req)
 	if err != nil {
 		return time.Time{}, false

@@ -24,6 +24,7 @@ import (
 	"kctl/cmd/internal/cli/elect"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/groups"
 	"kctl/cmd/internal/cli/iostreams"
 	"kctl/cmd/internal/cli/lag"
 	"kctl/cmd/internal/cli/leaderandisr"
@@ -32,6 +33,7 @@ import (
 	"kctl/cmd/internal/cli/partitions"
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/topics"
+	"kctl/cmd/internal/cli/transactions"
 	"kctl/cmd/internal/cli/transitions"
 	"kctl/cmd/internal/cli/tuicmd"
 	"kctl/cmd/internal/cli/verb"
@@ -102,6 +104,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
 		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), configs.New(f),
 		doctor.New(f),
+		groups.New(f), transactions.New(f),
 		tuicmd.New(f), contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
 	} {
 		root.AddCommand(c)

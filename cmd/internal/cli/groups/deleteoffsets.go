@@ -1,0 +1,139 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/verb"
+)
+
+type deleteOffsetsOptions struct {
+	f         *factory.Factory
+	group     string
+	topics    []string
+	allTopics bool
+	targets   []plan.Target
+	change    factory.ChangeFlags
+}
+
+func newDeleteOffsets(f *factory.Factory) *cobra.Command {
+	o := &deleteOffsetsOptions{f: f}
+	cmd := &cobra.Command{
+		Use:   "delete-offsets GROUP (--topic T[:P,..]... | --all-topics)",
+		Short: "Make a group forget committed offsets",
+		Long: `Delete committed offsets of a group: of topics that were deleted, or that the group reads no more. The coordinator
+refuses topics that a member subscribes to. The old offsets are kept in a file beside the journal (kctl history).`,
+		Example: `  kctl groups delete-offsets audit --topic old-orders
+  kctl groups delete-offsets audit --topic orders:0,3 --yes`,
+		Args: verb.Args(1, 1, "one group"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ids, err := names(args)
+			if err != nil {
+				return err
+			}
+			o.group = ids[0]
+			if (len(o.topics) > 0) == o.allTopics {
+				return exit.Usagef("say which topics: either --topic T[:P,..], repeatable, or --all-topics")
+			}
+			if o.targets, err = verb.Targets(o.topics); err != nil {
+				return err
+			}
+			if err := o.f.Writable(); err != nil {
+				return err
+			}
+			return runDeleteOffsets(cmd.Context(), o)
+		},
+		ValidArgsFunction: Complete(f),
+	}
+	cmd.Flags().StringArrayVar(&o.topics, "topic", nil, "a topic, or some of its partitions (TOPIC:0,1); repeatable")
+	cmd.Flags().BoolVar(&o.allTopics, "all-topics", false, "every offset that the group has")
+	factory.AddChangeFlags(cmd.Flags(), &o.change)
+	_ = cmd.RegisterFlagCompletionFunc("topic", verb.CompleteTopics(f)) // the only error is a flag that does not exist
+	return cmd
+}
+
+func runDeleteOffsets(ctx context.Context, o *deleteOffsetsOptions) error {
+	c, err := o.f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	committed, errs := c.CommittedOffsets(ctx, []string{o.group})
+	if err := errs[o.group]; err != nil {
+		return err
+	}
+	old, err := o.choose(committed[o.group])
+	if err != nil {
+		return err
+	}
+	out := make([]rows.OffsetReset, len(old))
+	changes := make([]admin.OffsetChange, len(old))
+	for i, off := range old {
+		out[i] = rows.OffsetReset{Group: o.group, Topic: off.Topic, Partition: off.Partition, From: off.Offset, To: -1, LagRecords: -1}
+		changes[i] = admin.OffsetChange{Group: o.group, Topic: off.Topic, Partition: off.Partition, Offset: -1}
+	}
+	if o.change.DryRun {
+		o.f.Say("dry run: these offsets would be deleted")
+		return verb.List(o.f, rows.OffsetResetKind, out, nil)
+	}
+	if err := o.printPlan(out); err != nil {
+		return err
+	}
+	if err := o.f.Confirm(o.change, fmt.Sprintf("delete %d committed offset(s)?", len(out))); err != nil {
+		return err
+	}
+	undo, err := keep(o.f, o.group, old)
+	if err != nil {
+		return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
+	}
+	results := c.DeleteOffsets(ctx, changes)
+	settle(out, results)
+	o.f.Record(journal(c.ClusterID(), "groups delete-offsets", results, committed, map[string]string{o.group: undo})...)
+	problems := offsetProblems(out)
+	if err := verb.List(o.f, rows.OffsetResetKind, out, problems); len(problems) < len(out) {
+		return err
+	}
+	return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("nothing was deleted: %s: %s", problems[0].Object, problems[0].Message)}
+}
+
+// choose returns the committed offsets that are to go. Partitions named without one are refused: the name may be wrong.
+func (o *deleteOffsetsOptions) choose(committed []model.CommittedOffset) ([]model.CommittedOffset, error) {
+	var out []model.CommittedOffset
+	topics := map[string]bool{}
+	for _, off := range committed {
+		topics[off.Topic] = true
+		if plan.Match(o.targets, off.Topic, off.Partition) {
+			out = append(out, off)
+		}
+	}
+	for _, t := range o.targets {
+		if !topics[t.Topic] {
+			return nil, &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no offset in topic %s", o.group, t.Topic),
+				Hint: "it has some in: " + strings.Join(slices.Sorted(maps.Keys(topics)), ", ")}
+		}
+	}
+	if len(out) == 0 {
+		return nil, &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no such offset", o.group), Hint: "kctl groups describe " + quoted(o.group) + " --offsets"}
+	}
+	return out, nil
+}
+
+func (o *deleteOffsetsOptions) printPlan(out []rows.OffsetReset) error {
+	if o.f.Machine() {
+		return nil
+	}
+	o.f.Say("will delete these committed offsets:")
+	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
+	return output.List(p, rows.OffsetResetKind, out, nil)
+}

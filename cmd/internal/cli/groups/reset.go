@@ -1,0 +1,387 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kctl/admin"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/verb"
+)
+
+type resetOptions struct {
+	f         *factory.Factory
+	opts      admin.ResetOptions
+	topics    []string
+	allTopics bool
+	earliest  bool
+	latest    bool
+	current   bool
+	datetime  string
+	duration  string
+	offset    int64
+	shift     int64
+	file      string
+	export    string
+	execute   bool
+	change    factory.ChangeFlags
+}
+
+func newReset(f *factory.Factory) *cobra.Command {
+	o := &resetOptions{f: f}
+	cmd := &cobra.Command{
+		Use:   "reset-offsets GROUP... (--topic T[:P,..]... | --all-topics) (--to-earliest | --to-latest | ...)",
+		Short: "Choose anew where groups go on reading",
+		Long: `Choose new committed offsets for groups that have no members, in every way that kafka-consumer-groups.sh knows. The plan
+is printed; nothing is written without --execute (or --yes). An offset outside the log becomes the log's nearest end,
+and the row says so. A group that is active is refused, with the names of its members.
+
+--from-file reads and --export writes the CSV of kafka-consumer-groups.sh: topic,partition,offset, with the group in
+front when there are several. The old offsets are kept in such a file, and kctl history names the command that
+brings them back.`,
+		Example: `  kctl groups reset-offsets audit --topic orders --to-earliest
+  kctl groups reset-offsets audit --topic orders:0,3 --shift-by -100 --execute
+  kctl groups reset-offsets audit --all-topics --to-datetime 2024-05-01T10:00:00.000 --execute
+  kctl groups reset-offsets audit --all-topics --by-duration PT2H
+  kctl groups reset-offsets audit --all-topics --to-current --export backup.csv
+  kctl groups reset-offsets audit --from-file backup.csv --execute`,
+		Args: verb.Args(1, -1, "at least one group"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(cmd.Flags(), args); err != nil {
+				return err
+			}
+			return runReset(cmd.Context(), o)
+		},
+		ValidArgsFunction: Complete(f),
+	}
+	o.flags(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("topic", verb.CompleteTopics(f)) // the only error is a flag that does not exist
+	return cmd
+}
+
+func (o *resetOptions) flags(fl *pflag.FlagSet) {
+	fl.StringArrayVar(&o.topics, "topic", nil, "a topic, or some of its partitions (TOPIC:0,1); repeatable")
+	fl.BoolVar(&o.allTopics, "all-topics", false, "every partition that the group has an offset of")
+	fl.BoolVar(&o.earliest, "to-earliest", false, "the start of the log")
+	fl.BoolVar(&o.latest, "to-latest", false, "the end of the log")
+	fl.BoolVar(&o.current, "to-current", false, "what is committed now; the end of the log where nothing is")
+	fl.StringVar(&o.datetime, "to-datetime", "", "the first record from this time on, such as 2024-05-01T10:00:00.000 (UTC without a zone)")
+	fl.StringVar(&o.duration, "by-duration", "", "the first record not older than this, such as PT2H30M, 90m or 7d")
+	fl.Int64Var(&o.shift, "shift-by", 0, "so many records further, or back when below 0")
+	fl.Int64Var(&o.offset, "to-offset", 0, "this offset in each partition")
+	fl.StringVar(&o.file, "from-file", "", "the offsets in this CSV file (- is stdin)")
+	fl.StringVar(&o.export, "export", "", "write the new offsets as CSV to this file (- is stdout, instead of the table)")
+	fl.BoolVar(&o.execute, "execute", false, "write the new offsets")
+	factory.AddChangeFlags(fl, &o.change)
+	fl.Lookup("yes").Usage = "the same as --execute"
+	fl.Lookup("dry-run").Usage = "print the plan only (the default without --execute)"
+}
+
+// strategies are the flags of which one must be given.
+var strategies = []plan.ResetStrategy{
+	plan.ToEarliest, plan.ToLatest, plan.ToDatetime, plan.ByDuration, plan.ShiftBy, plan.ToOffset, plan.ToCurrent, plan.FromFile,
+}
+
+func (o *resetOptions) parse(fl *pflag.FlagSet, args []string) (err error) {
+	if o.opts.Groups, err = names(args); err != nil {
+		return err
+	}
+	var given []string
+	for _, s := range strategies {
+		if fl.Changed(string(s)) && fl.Lookup(string(s)).Value.String() != "false" {
+			o.opts.Reset.Strategy = s
+			given = append(given, "--"+string(s))
+		}
+	}
+	if len(given) != 1 {
+		all := make([]string, len(strategies))
+		for i, s := range strategies {
+			all[i] = "--" + string(s)
+		}
+		return exit.Usagef("choose exactly one of %s (given: %d)", strings.Join(all, ", "), len(given))
+	}
+	switch {
+	case len(o.topics) > 0 && o.allTopics:
+		return exit.Usagef("--topic excludes --all-topics")
+	case len(o.topics) == 0 && !o.allTopics && o.file == "":
+		return exit.Usagef("say which topics: --topic T[:P,..], repeatable, or --all-topics")
+	}
+	if o.opts.Targets, err = verb.Targets(o.topics); err != nil {
+		return err
+	}
+	if err := o.parseValue(); err != nil {
+		return err
+	}
+	o.execute = (o.execute || o.change.Yes) && !o.change.DryRun
+	if o.execute {
+		return o.f.Writable()
+	}
+	return nil
+}
+
+func (o *resetOptions) parseValue() (err error) {
+	r := &o.opts.Reset
+	switch r.Strategy {
+	case plan.ToDatetime:
+		o.opts.At, err = plan.ParseTime(o.datetime)
+	case plan.ByDuration:
+		var d time.Duration
+		d, err = plan.ParseDuration(o.duration)
+		o.opts.At = o.f.Now().Add(-d)
+	case plan.ShiftBy:
+		r.Offset = o.shift
+	case plan.ToOffset:
+		if r.Offset = o.offset; o.offset < 0 {
+			return exit.Usagef("--to-offset %d is below 0", o.offset)
+		}
+	case plan.FromFile:
+		return o.readFile()
+	}
+	if err != nil {
+		return exit.Usagef("--%s: %v", r.Strategy, err)
+	}
+	return nil
+}
+
+// offsetsFileMax bounds a file of offsets: a hundred thousand partitions are below 30 MiB.
+const offsetsFileMax = 64 << 20
+
+func (o *resetOptions) readFile() error {
+	var in io.Reader = o.f.IO.In
+	if o.file != "-" {
+		file, err := os.Open(o.file)
+		if err != nil {
+			return exit.Usagef("--from-file: %v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, offsetsFileMax+1))
+	if err == nil && len(data) > offsetsFileMax {
+		err = fmt.Errorf("it is longer than %d bytes", offsetsFileMax)
+	}
+	if err == nil {
+		o.opts.File, err = plan.ParseOffsets(string(data))
+	}
+	if err != nil {
+		return exit.Usagef("--from-file %s: %v", o.file, err)
+	}
+	if o.opts.File[0].Group == "" {
+		if len(o.opts.Groups) > 1 {
+			return exit.Usagef("--from-file %s: with several groups the form is group,topic,partition,offset", o.file)
+		}
+		return nil
+	}
+	for _, g := range o.opts.Groups {
+		found := false
+		for _, r := range o.opts.File {
+			found = found || r.Group == g
+		}
+		if !found {
+			return exit.Usagef("--from-file %s: it has no line of group %q", o.file, g)
+		}
+	}
+	return nil
+}
+
+func runReset(ctx context.Context, o *resetOptions) error {
+	c, err := o.f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := c.PlanReset(ctx, o.opts)
+	if err != nil {
+		return err
+	}
+	if err := o.known(p); err != nil {
+		return err
+	}
+	if o.execute || o.opts.Reset.Strategy != plan.ToCurrent {
+		if err := busy(p.Groups); err != nil {
+			return err
+		}
+	}
+	out := make([]rows.OffsetReset, len(p.Moves))
+	for i, m := range p.Moves {
+		out[i] = rows.OfOffsetMove(m)
+	}
+	if o.execute {
+		if err := o.carryOut(ctx, c, p, out); err != nil {
+			return err
+		}
+	}
+	return o.report(out)
+}
+
+// known refuses a group without anything to reset: its name is most likely mistyped.
+func (o *resetOptions) known(p *admin.ResetPlan) error {
+	has := map[string]bool{}
+	for _, m := range p.Moves {
+		has[m.Group] = true
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		switch {
+		case g.Type == model.GroupShare:
+			return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s is a share group: it commits no offsets", g.ID)}
+		case g.State == model.GroupDead && !has[g.ID]:
+			return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s does not exist", g.ID), Hint: "kctl groups list shows the groups; with --topic its offsets are made"}
+		case !has[g.ID]:
+			return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no committed offsets", g.ID), Hint: "name topics with --topic"}
+		case g.State == model.GroupDead:
+			o.f.Say("group %s does not exist yet: a commit makes it", g.ID)
+		}
+	}
+	return nil
+}
+
+// carryOut keeps the old offsets, commits the new ones and writes the journal.
+func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.ResetPlan, out []rows.OffsetReset) error {
+	undo := map[string]string{}
+	for i := range p.Groups {
+		id := p.Groups[i].ID
+		var old []model.CommittedOffset
+		before := map[string]int64{}
+		for _, off := range p.Committed[id] {
+			before[fmt.Sprint(off.Topic, ":", off.Partition)] = off.Offset
+		}
+		var fresh []string
+		for _, m := range p.Moves {
+			if m.Group != id || !m.Changes() {
+				continue
+			}
+			if off, ok := before[fmt.Sprint(m.Topic, ":", m.Partition)]; ok {
+				old = append(old, model.CommittedOffset{Topic: m.Topic, Partition: m.Partition, Offset: off})
+			} else {
+				fresh = append(fresh, fmt.Sprintf("--topic %s:%d", m.Topic, m.Partition))
+			}
+		}
+		cmd, err := keep(o.f, id, old)
+		if err != nil {
+			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
+		}
+		if len(fresh) > 0 {
+			drop := "kctl groups delete-offsets " + quoted(id) + " " + strings.Join(fresh, " ") + " --yes"
+			cmd = strings.TrimPrefix(cmd+" && "+drop, " && ")
+		}
+		undo[id] = cmd
+	}
+	var changes []admin.OffsetChange
+	for _, m := range p.Moves {
+		if m.Changes() {
+			changes = append(changes, admin.OffsetChange{Group: m.Group, Topic: m.Topic, Partition: m.Partition, Offset: m.To})
+		}
+	}
+	results := c.CommitOffsets(ctx, changes)
+	settle(out, results)
+	o.f.Record(journal(p.ClusterID, "groups reset-offsets", results, p.Committed, undo)...)
+	return nil
+}
+
+// settle writes results into the rows. A row that needed no change is done.
+func settle(out []rows.OffsetReset, results []admin.OffsetChange) {
+	type key struct {
+		group, topic string
+		partition    int32
+	}
+	said := map[key]string{}
+	for _, r := range results {
+		said[key{r.Group, r.Topic, r.Partition}] = r.Err
+	}
+	for i := range out {
+		r := &out[i]
+		if err, ok := said[key{r.Group, r.Topic, r.Partition}]; ok {
+			r.Error = err
+		}
+		r.Done = r.Error == ""
+	}
+}
+
+// journal makes one entry per group and topic.
+func journal(clusterID, command string, results []admin.OffsetChange, committed map[string][]model.CommittedOffset, undo map[string]string) []factory.Change {
+	old := map[string]string{}
+	for g, offs := range committed {
+		for _, o := range offs {
+			old[fmt.Sprint(g, " ", o.Topic, ":", o.Partition)] = fmt.Sprint(o.Offset)
+		}
+	}
+	var out []factory.Change
+	for _, r := range results {
+		object := "group " + r.Group + " topic " + r.Topic
+		if n := len(out); n == 0 || out[n-1].Object != object {
+			out = append(out, factory.Change{Cluster: clusterID, Command: command, Object: object, Result: "done", Undo: undo[r.Group]})
+		}
+		ch := &out[len(out)-1]
+		was, ok := old[fmt.Sprint(r.Group, " ", r.Topic, ":", r.Partition)]
+		if !ok {
+			was = "none"
+		}
+		ch.Before = strings.TrimPrefix(fmt.Sprintf("%s %d:%s", ch.Before, r.Partition, was), " ")
+		now := fmt.Sprint(r.Offset)
+		if r.Offset < 0 {
+			now = "none"
+		}
+		ch.After = strings.TrimPrefix(fmt.Sprintf("%s %d:%s", ch.After, r.Partition, now), " ")
+		if r.Err != "" {
+			ch.Result = r.Err
+		}
+	}
+	return out
+}
+
+// report prints the rows, or the CSV, and sets the exit code.
+func (o *resetOptions) report(out []rows.OffsetReset) error {
+	if !o.execute {
+		o.f.Say("dry run: nothing was written; --execute writes it")
+	}
+	problems := offsetProblems(out)
+	if o.export != "" {
+		if err := o.writeExport(out); err != nil {
+			return err
+		}
+	}
+	if o.export == "-" {
+		return verb.Partial(o.f, problems)
+	}
+	err := verb.List(o.f, rows.OffsetResetKind, out, problems)
+	if len(problems) > 0 && len(problems) == len(out) {
+		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("nothing was reset: %s: %s", problems[0].Object, problems[0].Message)}
+	}
+	return err
+}
+
+func offsetProblems(out []rows.OffsetReset) []model.Problem {
+	var problems []model.Problem
+	for _, r := range out {
+		if r.Error != "" {
+			problems = append(problems, model.Problem{Object: fmt.Sprintf("group %s %s:%d", r.Group, r.Topic, r.Partition), Message: r.Error})
+		}
+	}
+	return problems
+}
+
+func (o *resetOptions) writeExport(out []rows.OffsetReset) error {
+	var csv []plan.OffsetRow
+	for _, r := range out {
+		if r.To >= 0 {
+			csv = append(csv, plan.OffsetRow{Group: r.Group, Topic: r.Topic, Partition: r.Partition, Offset: r.To})
+		}
+	}
+	text := plan.FormatOffsets(csv, len(o.opts.Groups) > 1)
+	if o.export == "-" {
+		_, err := io.WriteString(o.f.IO.Out, text)
+		return err
+	}
+	return os.WriteFile(o.export, []byte(text), 0o644)
+}
