@@ -385,7 +385,7 @@ func throttleLeft(s *scene, add report) {
 func throttleBroken(s *scene, add report) {
 	for _, t := range Throttles(s.Facts) {
 		if strings.HasSuffix(t.Name, "replicas") && !throttleList(t.Value) {
-			add(t.Object(), t.Name+"="+t.Value, fmt.Sprintf("kctl configs delete topic %s %s --yes", t.Topic, t.Name))
+			add(t.Object(), t.Name+"="+t.Value, fmt.Sprintf("kctl configs delete topic/%s %s --yes", t.Topic, t.Name))
 		}
 	}
 }

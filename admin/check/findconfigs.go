@@ -91,7 +91,7 @@ func number(c Config, name string) (int64, bool) {
 }
 
 func setTopic(topic, setting string) string {
-	return fmt.Sprintf("kctl configs set topic %s %s --yes", topic, setting)
+	return fmt.Sprintf("kctl configs set topic/%s %s --yes", topic, setting)
 }
 
 func minISRAbove(s *scene, add report) {
@@ -128,7 +128,7 @@ func uncleanOn(s *scene, add report) {
 	})
 	for _, id := range sortedIDs(s.BrokerConfigs) {
 		if s.BrokerConfigs[id]["unclean.leader.election.enable"].Text == "true" {
-			add(objectBroker(id), "unclean.leader.election.enable=true", fmt.Sprintf("kctl configs set broker %d unclean.leader.election.enable=false --yes", id))
+			add(objectBroker(id), "unclean.leader.election.enable=true", fmt.Sprintf("kctl configs set broker/%d unclean.leader.election.enable=false --yes", id))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func badConfigValue(s *scene, add report) {
 		}
 		for _, name := range sortedKeys(values) {
 			if ok := wellFormed[name]; ok != nil && !ok(values[name]) {
-				add("topic "+topic, name+"="+values[name], fmt.Sprintf("kctl configs delete topic %s %s --yes", topic, name))
+				add("topic "+topic, name+"="+values[name], fmt.Sprintf("kctl configs delete topic/%s %s --yes", topic, name))
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func timestampWindow(s *scene, add report) {
 		}
 		for _, name := range []string{"message.timestamp.difference.max.ms", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"} {
 			if n, ok := number(c, name); ok && c[name].Own && n < narrow {
-				add("topic "+t.Name, fmt.Sprintf("%s=%d", name, n), fmt.Sprintf("kctl configs delete topic %s %s --yes", t.Name, name))
+				add("topic "+t.Name, fmt.Sprintf("%s=%d", name, n), fmt.Sprintf("kctl configs delete topic/%s %s --yes", t.Name, name))
 			}
 		}
 	})
@@ -245,7 +245,7 @@ func brokerConfigDiffers(s *scene, add report) {
 		for _, v := range sortedKeys(by) {
 			parts = append(parts, fmt.Sprintf("%s on broker %s", v, IDList(by[v])))
 		}
-		add("setting "+name, strings.Join(parts, ", "), fmt.Sprintf("kctl configs get broker %d", s.Snapshot.Controller.ID))
+		add("setting "+name, strings.Join(parts, ", "), fmt.Sprintf("kctl configs get broker/%d", s.Snapshot.Controller.ID))
 	}
 }
 
@@ -266,6 +266,6 @@ func autoCreateOn(s *scene, add report) {
 		}
 	}
 	if len(on) > 0 {
-		add("cluster", "auto.create.topics.enable=true on broker "+IDList(on), fmt.Sprintf("kctl configs get broker %d", on[0]))
+		add("cluster", "auto.create.topics.enable=true on broker "+IDList(on), fmt.Sprintf("kctl configs get broker/%d", on[0]))
 	}
 }

@@ -67,7 +67,7 @@ func pathOf(tp cluster.TopicPartition) string {
 func stateMalformed(s *scene, add report) {
 	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
 		if !n.Missing && n.Err != "" {
-			add(tp.String(), n.Err, "kctl leader-and-isr restore "+target(tp)+" --yes")
+			add(tp.String(), n.Err, "kctl leader-and-isr restore BACKUP-FILE "+target(tp)+" --yes")
 		}
 	})
 }
@@ -147,7 +147,7 @@ func (s *scene) agrees(tp cluster.TopicPartition, epoch cluster.LeaderEpoch) boo
 func emptyISR(s *scene, add report) {
 	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
 		if n.Err == "" && len(n.ISR) == 0 && len(n.Replicas) > 0 {
-			add(tp.String(), fmt.Sprintf("leader %s, isr none, replicas %s", IDText(n.Leader), IDList(n.Replicas)), setState(n, tp))
+			add(tp.String(), fmt.Sprintf("leader %s, isr none, replicas %s", IDText(n.Leader), IDList(n.Replicas)), setState(n, tp)+" --unclean")
 		}
 	})
 }

@@ -85,7 +85,7 @@ func positionChecks() []Check {
 func dirOffline(s *scene, add report) {
 	for i := range s.Dirs {
 		if d := &s.Dirs[i]; d.Err != "" {
-			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s", d.Path, d.Err), fmt.Sprintf("kctl log-dirs describe %d   # repair the disk, restart broker %d", d.Broker, d.Broker))
+			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s", d.Path, d.Err), fmt.Sprintf("kctl log-dirs describe --broker %d   # repair the disk, restart broker %d", d.Broker, d.Broker))
 		}
 	}
 }
@@ -94,7 +94,7 @@ func dirFull(s *scene, add report) {
 	for i := range s.Dirs {
 		d := &s.Dirs[i]
 		if d.Err == "" && d.Total > 0 && d.Usable >= 0 && d.Usable/(d.Total/100+1) < fullBelow {
-			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s of %s left", d.Path, Bytes(d.Usable), Bytes(d.Total)), fmt.Sprintf("kctl log-dirs describe %d", d.Broker))
+			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s of %s left", d.Path, Bytes(d.Usable), Bytes(d.Total)), fmt.Sprintf("kctl log-dirs describe --broker %d", d.Broker))
 		}
 	}
 }
@@ -181,7 +181,7 @@ func futureReplica(s *scene, add report) {
 		for _, r := range s.Dirs[i].Replicas {
 			if r.Future {
 				add(fmt.Sprintf("%s on broker %d", r.TP, s.Dirs[i].Broker), fmt.Sprintf("%s copied to %s", Bytes(r.Size), s.Dirs[i].Path),
-					fmt.Sprintf("kctl log-dirs describe %d", s.Dirs[i].Broker))
+					fmt.Sprintf("kctl log-dirs describe --broker %d", s.Dirs[i].Broker))
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func replicaOffline(s *scene, add report) {
 		for _, id := range p.Offline {
 			if s.live[id] {
 				add(fmt.Sprintf("%s on broker %d", p.TP(), id), fmt.Sprintf("offline replica, but broker %d is registered", id),
-					fmt.Sprintf("kctl log-dirs describe %d   # repair the disk, restart broker %d", id, id))
+					fmt.Sprintf("kctl log-dirs describe --broker %d   # repair the disk, restart broker %d", id, id))
 			}
 		}
 	})

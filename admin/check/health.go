@@ -110,13 +110,13 @@ func controllerFindings(in Input) []model.Finding {
 	case c.ID < 0:
 		return []model.Finding{{
 			ID: NoController, Severity: model.SeverityCritical, Object: "cluster",
-			Evidence: "no broker is named as controller", Fix: "start a broker; kctl zk get /controller shows who stands",
+			Evidence: "no broker is named as controller", Fix: "kctl brokers list   # start a broker: none stands for controller",
 		}}
 	case !live[c.ID]:
 		return []model.Finding{{
 			ID: NoController, Severity: model.SeverityCritical, Object: fmt.Sprintf("broker %d", c.ID),
 			Evidence: fmt.Sprintf("broker %d is named as controller but is not registered", c.ID),
-			Fix:      fmt.Sprintf("start broker %d, or wait for its ZooKeeper session to expire", c.ID),
+			Fix:      fmt.Sprintf("kctl controller describe   # start broker %d, or wait for its ZooKeeper session to expire", c.ID),
 		}}
 	}
 	if !in.Snapshot.ZooKeeper {
@@ -134,7 +134,7 @@ func controllerFindings(in Input) []model.Finding {
 	return []model.Finding{{
 		ID: ControllerMismatch, Severity: model.SeverityWarning, Object: fmt.Sprintf("broker %d", c.ID),
 		Evidence: fmt.Sprintf("controller is %d, but %s", c.ID, strings.Join(odd, ", ")),
-		Fix:      "wait a few seconds and ask again; if it stays, restart the brokers that disagree",
+		Fix:      "kctl controller move --yes   # if it stays after a few seconds",
 	}}
 }
 
@@ -155,12 +155,12 @@ func brokerFindings(s *model.Snapshot) []model.Finding {
 			out = append(out, model.Finding{
 				ID: BrokerDown, Severity: model.SeverityCritical, Object: fmt.Sprintf("broker %d", b.ID),
 				Evidence: fmt.Sprintf("named in %d replica lists but not registered", hosted[b.ID]),
-				Fix:      fmt.Sprintf("start broker %d", b.ID),
+				Fix:      startBroker(b.ID),
 			})
 		case b.Asked && b.Err != "":
 			out = append(out, model.Finding{
 				ID: BrokerUnreachable, Severity: model.SeverityCritical, Object: fmt.Sprintf("broker %d", b.ID),
-				Evidence: b.Err, Fix: fmt.Sprintf("check the process and network of %s:%d", b.Host, b.Port),
+				Evidence: b.Err, Fix: fmt.Sprintf("kctl brokers describe %d   # check the process and network of %s:%d", b.ID, b.Host, b.Port),
 			})
 		}
 	}
@@ -194,12 +194,12 @@ func partitionFindings(p *model.Partition, live map[cluster.BrokerID]bool) []mod
 			fmt.Sprintf("isr %s of replicas %s", IDList(p.ISR), IDList(p.Replicas)), replicaFix(p, dead))
 	} else if !p.IsOffline() && p.AtMinISR() && p.MinISR > 1 {
 		add(AtMinISR, model.SeverityInfo,
-			fmt.Sprintf("isr %s is exactly min.insync.replicas %d", IDList(p.ISR), p.MinISR), "none needed while all brokers are up")
+			fmt.Sprintf("isr %s is exactly min.insync.replicas %d", IDList(p.ISR), p.MinISR), "kctl lag replicas " + target(p.TP()) + "   # none needed while all brokers are up")
 	}
 	if p.NotPreferred() {
 		add(NotPreferred, model.SeverityInfo,
 			fmt.Sprintf("leader %d, preferred %d", p.Leader, p.Preferred()),
-			fmt.Sprintf("kctl elect preferred %s:%d", p.Topic, p.Partition))
+			fmt.Sprintf("kctl elect preferred %s:%d --yes", p.Topic, p.Partition))
 	}
 	return out
 }
@@ -210,16 +210,16 @@ func offlineFix(p *model.Partition, live map[cluster.BrokerID]bool) string {
 		wanted = p.Replicas
 	}
 	if dead := notIn(wanted, live); len(dead) > 0 {
-		return "start broker " + IDList(dead) + " (an in-sync replica)"
+		return startBroker(dead...) + " (an in-sync replica)"
 	}
-	return "check the log directories of broker " + IDList(wanted)
+	return "kctl log-dirs describe   # check those of broker " + IDList(wanted)
 }
 
 func replicaFix(p *model.Partition, dead []cluster.BrokerID) string {
 	if len(dead) > 0 {
-		return "start broker " + IDList(dead)
+		return startBroker(dead...)
 	}
-	return fmt.Sprintf("kctl lag replicas %s:%d shows which follower is behind", p.Topic, p.Partition)
+	return "kctl lag replicas " + target(p.TP()) + "   # shows which follower is behind"
 }
 
 func transitionFindings(ts []model.Transition) []model.Finding {
