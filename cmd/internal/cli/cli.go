@@ -28,6 +28,7 @@ import (
 	"kctl/cmd/internal/cli/iostreams"
 	"kctl/cmd/internal/cli/lag"
 	"kctl/cmd/internal/cli/leaderandisr"
+	"kctl/cmd/internal/cli/logdirs"
 	"kctl/cmd/internal/cli/meta"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/partitions"
@@ -105,6 +106,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), configs.New(f),
 		doctor.New(f),
 		groups.New(f), transactions.New(f),
+		logdirs.New(f),
 		tuicmd.New(f), contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),
 	} {
 		root.AddCommand(c)

@@ -1,0 +1,224 @@
+package logdirs
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/admin"
+	"kctl/admin/model"
+	"kctl/admin/plan"
+	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
+	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/verb"
+	"kctl/zkutil/cluster"
+)
+
+type moveOptions struct {
+	f       *factory.Factory
+	targets []plan.Target
+	broker  int
+	to      string
+	wait    time.Duration
+	change  factory.ChangeFlags
+}
+
+func newMove(f *factory.Factory) *cobra.Command {
+	o := &moveOptions{f: f, broker: -1}
+	cmd := &cobra.Command{
+		Use:   "move TOPIC[:P,..]... --broker ID --to DIR",
+		Short: "Move replicas of one broker to another of its log directories",
+		Long: `Have a broker copy replicas to another of its log directories and switch over when the copy is level. The
+partitions stay available, leaders and replicas stay where they are. A topic without partitions means those of it
+that the broker has. The plan is printed first; what would not fit on the volume is refused.
+
+Naming the directory in which a replica is ends a move under way. For a replica that the broker does not have yet
+the directory is kept in mind, until the broker restarts, for when it is made.
+
+The broker copies in its own time, bounded by replica.alter.log.dirs.io.max.bytes.per.second. --wait waits for it;
+Ctrl-C ends the waiting, not the move.`,
+		Example: `  kctl log-dirs move orders:0 --broker 2 --to /data/b --dry-run
+  kctl log-dirs move orders:0,3 --broker 2 --to /data/b --yes --wait 10m`,
+		Args: verb.Args(1, -1, "partitions"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			return runMove(cmd.Context(), o)
+		},
+		ValidArgsFunction: verb.CompleteTopics(f),
+	}
+	cmd.Flags().IntVar(&o.broker, "broker", -1, "broker whose replicas move")
+	cmd.Flags().StringVar(&o.to, "to", "", "log directory, as log-dirs describe shows it")
+	cmd.Flags().DurationVar(&o.wait, "wait", 0, "time to wait until the replicas are there (0: do not)")
+	factory.AddChangeFlags(cmd.Flags(), &o.change)
+	_ = cmd.RegisterFlagCompletionFunc("broker", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return verb.CompleteBrokers(f)(cmd, nil, word)
+	})
+	_ = cmd.RegisterFlagCompletionFunc("to", o.completeDirs)
+	return cmd
+}
+
+// completeDirs offers the directories of the broker that --broker names.
+func (o *moveOptions) completeDirs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+	defer cancel()
+	c, err := o.f.Admin(ctx)
+	if err != nil || o.broker < 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	dirs, _, err := c.LogDirs(ctx, admin.LogDirOptions{Brokers: []cluster.BrokerID{cluster.BrokerID(o.broker)}})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for i := range dirs {
+		if dirs[i].Online() {
+			out = append(out, dirs[i].Path)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *moveOptions) parse(args []string) (err error) {
+	switch {
+	case o.broker < 0 || o.broker > 1<<31-1:
+		return exit.Usagef("name the broker whose replicas move: --broker ID")
+	case o.to == "":
+		return exit.Usagef("name the directory to move to: --to DIR (log-dirs describe --broker %d shows them)", o.broker)
+	case !path.IsAbs(o.to):
+		return exit.Usagef("--to %s: the directories of brokers are absolute paths", o.to)
+	case o.wait < 0:
+		return exit.Usagef("--wait %s is below zero", o.wait)
+	}
+	if o.targets, err = verb.Targets(args); err != nil {
+		return err
+	}
+	return o.f.Writable()
+}
+
+func runMove(ctx context.Context, o *moveOptions) error {
+	c, err := o.f.Admin(ctx)
+	if err != nil {
+		return err
+	}
+	moves, s, err := c.PlanDirMoves(ctx, cluster.BrokerID(o.broker), o.targets, o.to)
+	if err != nil {
+		return err
+	}
+	writes, bytes := 0, int64(0)
+	for i := range moves {
+		if moves[i].Action.Writes() {
+			writes, bytes = writes+1, bytes+moves[i].Size
+		}
+	}
+	if o.change.DryRun {
+		o.f.Say("dry run: %d of %d replicas would move, %s", writes, len(moves), rows.SizeText(bytes))
+		return o.report(unsent(moves))
+	}
+	if writes == 0 {
+		return o.report(unsent(moves))
+	}
+	if err := o.printPlan(moves); err != nil {
+		return err
+	}
+	if err := o.f.Confirm(o.change, fmt.Sprintf("move %d replica(s), %s?", writes, rows.SizeText(bytes))); err != nil {
+		return err
+	}
+	results, err := c.MoveDirs(ctx, moves)
+	if err != nil {
+		return err
+	}
+	o.f.Record(changes(s, results)...)
+	if o.wait > 0 {
+		c.AwaitDirMoves(ctx, results, o.wait, o.progress())
+	}
+	return o.report(results)
+}
+
+func unsent(moves []plan.DirMove) []admin.DirMoveResult {
+	out := make([]admin.DirMoveResult, len(moves))
+	for i := range moves {
+		out[i].DirMove = moves[i]
+	}
+	return out
+}
+
+func (o *moveOptions) printPlan(moves []plan.DirMove) error {
+	if o.f.Machine() {
+		return nil
+	}
+	o.f.Say("will move on broker %d:", o.broker)
+	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
+	planned := make([]rows.DirMove, len(moves))
+	for i := range moves {
+		planned[i] = rows.OfDirMove(&moves[i])
+	}
+	return output.List(p, rows.DirMoveKind, planned, nil)
+}
+
+// progress says how far the copies are, at most every few seconds and only when something has changed.
+func (o *moveOptions) progress() func(admin.DirProgress) {
+	const every = 2 * time.Second
+	var said time.Time
+	var last admin.DirProgress
+	return func(p admin.DirProgress) {
+		now := o.f.Now()
+		if p == last || now.Sub(said) < every {
+			return
+		}
+		said, last = now, p
+		o.f.Say("%d of %d replicas moved, %s of %s copied", p.Done, p.Moves, rows.SizeText(p.Copied), rows.SizeText(p.Bytes))
+	}
+}
+
+// report prints what became of every replica and sets the exit code.
+func (o *moveOptions) report(results []admin.DirMoveResult) error {
+	out := make([]rows.DirMove, len(results))
+	var problems []model.Problem
+	for i := range results {
+		r := &results[i]
+		out[i] = rows.OfDirMove(&r.DirMove)
+		out[i].Accepted, out[i].Done = r.Accepted, r.Done
+		if r.Err != "" {
+			out[i].Error = r.Err
+		}
+		if out[i].Error != "" {
+			problems = append(problems, model.Problem{Object: fmt.Sprintf("%s:%d", r.Topic, r.Partition), Message: out[i].Error})
+		}
+	}
+	err := verb.List(o.f, rows.DirMoveKind, out, problems)
+	if len(problems) > 0 && len(problems) == len(out) {
+		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no replica moved: %s: %s", problems[0].Object, problems[0].Message)}
+	}
+	return err
+}
+
+func changes(s *model.Snapshot, results []admin.DirMoveResult) []factory.Change {
+	var out []factory.Change
+	for i := range results {
+		r := &results[i]
+		if !r.Action.Writes() {
+			continue
+		}
+		object := fmt.Sprintf("%s:%d", r.Topic, r.Partition)
+		ch := factory.Change{
+			Cluster: s.ClusterID, Command: "log-dirs move", Object: fmt.Sprintf("%s on broker %d", object, r.Broker),
+			Before: r.From, After: r.To, Result: "started",
+		}
+		if r.From != "" && r.From != r.To {
+			ch.Undo = fmt.Sprintf("kctl log-dirs move %s --broker %d --to %s --yes", object, r.Broker, r.From)
+		}
+		if r.Err != "" {
+			ch.Result, ch.Undo = r.Err, ""
+		}
+		out = append(out, ch)
+	}
+	return out
+}
