@@ -28,6 +28,9 @@ type Config struct {
 	Security  string           // security.protocol as configured, for messages; default PLAINTEXT
 	Logger    *slog.Logger     // nil: silent
 
+	// ClusterID refuses every answer of another cluster; empty accepts any.
+	ClusterID string
+
 	// ConnectZooKeeper replaces the real connection in tests.
 	ConnectZooKeeper func(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error)
 }
@@ -164,6 +167,10 @@ func (c *Client) zookeeperLocked(ctx context.Context) (zkutil.Client, error) {
 			c.zkErr = err
 		}
 		return nil, err
+	}
+	if err := c.guardZooKeeper(ctx, zk); err != nil {
+		c.zkErr = errors.Join(err, zk.Close())
+		return nil, c.zkErr
 	}
 	c.zk = zk
 	return zk, nil

@@ -187,7 +187,7 @@ func (c *Client) AlterConfigs(ctx context.Context, changes []plan.ConfigChange, 
 	if err != nil {
 		return nil, err
 	}
-	resources, byResource := groupChanges(changes)
+	resources, byResource := plan.ByResource(changes)
 	full := map[model.ConfigResource]map[string]string{}
 	if !incremental {
 		if full, err = c.fullConfigs(ctx, resources, byResource); err != nil {
@@ -223,18 +223,6 @@ func (c *Client) AlterConfigs(ctx context.Context, changes []plan.ConfigChange, 
 	return out, nil
 }
 
-func groupChanges(changes []plan.ConfigChange) ([]model.ConfigResource, map[model.ConfigResource][]plan.ConfigChange) {
-	var resources []model.ConfigResource
-	by := map[model.ConfigResource][]plan.ConfigChange{}
-	for _, ch := range changes {
-		if by[ch.Resource] == nil {
-			resources = append(resources, ch.Resource)
-		}
-		by[ch.Resource] = append(by[ch.Resource], ch)
-	}
-	return resources, by
-}
-
 // fullConfigs reads what the old request must repeat.
 func (c *Client) fullConfigs(ctx context.Context, resources []model.ConfigResource, changes map[model.ConfigResource][]plan.ConfigChange) (map[model.ConfigResource]map[string]string, error) {
 	current, err := c.Configs(ctx, resources, nil)
@@ -262,7 +250,7 @@ var configOps = map[plan.ConfigOpKind]kmsg.IncrementalAlterConfigOp{
 func (c *Client) alterIncrementally(ctx context.Context, p configPart, changes []plan.ConfigChange, validateOnly bool) (map[model.ConfigResource]error, error) {
 	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	req.ValidateOnly = validateOnly
-	resources, by := groupChanges(changes)
+	resources, by := plan.ByResource(changes)
 	for _, r := range resources {
 		rr := kmsg.NewIncrementalAlterConfigsRequestResource()
 		rr.ResourceType, rr.ResourceName = configTypes[r.Type], r.Name
@@ -341,7 +329,7 @@ func (c *Client) askForConfigs(ctx context.Context, p configPart, req kmsg.Reque
 func (c *Client) AwaitConfigs(ctx context.Context, changes []plan.ConfigChange) (map[model.ConfigResource][]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	resources, by := groupChanges(changes)
+	resources, by := plan.ByResource(changes)
 	var keys []string
 	for _, ch := range changes {
 		if !slices.Contains(keys, ch.Key) {

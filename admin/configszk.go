@@ -101,7 +101,7 @@ func (c *Client) WriteConfigsToZooKeeper(ctx context.Context, changes []plan.Con
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	resources, by := groupChanges(changes)
+	resources, by := plan.ByResource(changes)
 	out := make([]ConfigResult, len(resources))
 	for i, r := range resources {
 		out[i] = ConfigResult{Resource: r, Err: writeConfig(ctx, zk, r, by[r])}

@@ -234,6 +234,19 @@ func SplitList(s string) []string {
 	return parts
 }
 
+// ByResource groups changes, keeping the order of resources.
+func ByResource(changes []ConfigChange) ([]model.ConfigResource, map[model.ConfigResource][]ConfigChange) {
+	var resources []model.ConfigResource
+	by := map[model.ConfigResource][]ConfigChange{}
+	for _, ch := range changes {
+		if by[ch.Resource] == nil {
+			resources = append(resources, ch.Resource)
+		}
+		by[ch.Resource] = append(by[ch.Resource], ch)
+	}
+	return resources, by
+}
+
 // Took reports whether a change shows in the configuration read afterwards, and if not, what shows instead.
 func (ch *ConfigChange) Took(after *model.ResourceConfigs) (shown string, ok bool) {
 	e := after.Entry(ch.Key)

@@ -131,6 +131,8 @@ func typeSchema(t reflect.Type) map[string]any {
 		return s
 	case reflect.String:
 		return map[string]any{"type": "string"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Slice:

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/acls"
 	"kctl/cmd/internal/cli/brokers"
 	"kctl/cmd/internal/cli/cluster"
 	"kctl/cmd/internal/cli/configs"
@@ -32,11 +33,13 @@ import (
 	"kctl/cmd/internal/cli/meta"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/partitions"
+	"kctl/cmd/internal/cli/quotas"
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/topics"
 	"kctl/cmd/internal/cli/transactions"
 	"kctl/cmd/internal/cli/transitions"
 	"kctl/cmd/internal/cli/tuicmd"
+	"kctl/cmd/internal/cli/users"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/cmd/internal/cli/zk"
 	"kctl/tui/quiet"
@@ -103,7 +106,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	root.SetHelpTemplate(root.HelpTemplate() + exitCodes(root))
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
-		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), configs.New(f),
+		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f),
 		doctor.New(f),
 		groups.New(f), transactions.New(f),
 		logdirs.New(f),

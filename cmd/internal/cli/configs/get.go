@@ -155,14 +155,22 @@ func unknownKey(ctx context.Context, c *admin.Client, e *plan.UnknownKeyError) e
 	if err != nil || all[0].Err != nil {
 		return out
 	}
-	var names []string
-	for i := range all[0].Entries {
-		names = append(names, all[0].Entries[i].Name)
-	}
-	if near, ok := plan.Nearest(e.Key, names); ok {
-		out.Hint = fmt.Sprintf("did you mean %q?", near)
+	if near := nearestKey(&all[0], e.Key); near != "" {
+		out.Hint = near
 	}
 	return out
+}
+
+// nearestKey is the hint at a key that may be meant; empty when none is near.
+func nearestKey(r *model.ResourceConfigs, key string) string {
+	var names []string
+	for i := range r.Entries {
+		names = append(names, r.Entries[i].Name)
+	}
+	if near, ok := plan.Nearest(key, names); ok {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
 }
 
 // withSynonyms shows the column of synonyms in a plain table too.

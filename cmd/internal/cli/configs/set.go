@@ -14,7 +14,6 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -179,19 +178,8 @@ func (o *setOptions) plan(ctx context.Context, c *admin.Client, current []model.
 	return out, nil
 }
 
-// needed leaves out what is as wanted already.
-func needed(changes []plan.ConfigChange) []plan.ConfigChange {
-	var out []plan.ConfigChange
-	for _, ch := range changes {
-		if !ch.None {
-			out = append(out, ch)
-		}
-	}
-	return out
-}
-
 func (o *setOptions) apply(ctx context.Context, c *admin.Client, changes []plan.ConfigChange, direct bool) error {
-	todo := needed(changes)
+	todo := Needed(changes)
 	rs := make([]rows.ConfigChange, len(changes))
 	for i := range changes {
 		rs[i] = rows.OfConfigChange(&changes[i])
@@ -211,122 +199,29 @@ func (o *setOptions) apply(ctx context.Context, c *admin.Client, changes []plan.
 	return change.Run(o.f)
 }
 
-func firstError(results []admin.ConfigResult, err error) error {
-	for _, r := range results {
-		if err == nil {
-			err = r.Err
-		}
-	}
-	return err
-}
-
 func (o *setOptions) write(ctx context.Context, c *admin.Client, all, todo []plan.ConfigChange, rs []rows.ConfigChange, direct bool) (out verb.Outcome[rows.ConfigChange], err error) {
-	var results []admin.ConfigResult
+	var failed map[model.ConfigResource]error
 	if direct {
-		results, err = c.WriteConfigsToZooKeeper(ctx, todo)
+		failed, err = writeDirectly(ctx, c, todo)
 	} else {
-		results, err = c.AlterConfigs(ctx, todo, false)
+		failed, err = Write(ctx, c, todo)
 	}
 	if err != nil {
 		return out, err
 	}
-	failed := map[model.ConfigResource]error{}
-	var written []plan.ConfigChange
-	for _, r := range results {
-		failed[r.Resource] = r.Err
-	}
-	for _, ch := range todo {
-		if failed[ch.Resource] == nil {
-			written = append(written, ch)
-		}
-	}
-	if !direct && len(written) > 0 {
-		o.confirm(ctx, c, written, failed)
-	}
 	for i := range all {
 		err := failed[all[i].Resource]
-		if rs[i].Done = err == nil; !rs[i].Done {
+		if rs[i].Done = err == nil; err != nil {
 			rs[i].Error = err.Error()
 		}
 		if err != nil && !all[i].None {
 			out.Errs = append(out.Errs, err)
 		}
 	}
-	out.Rows, out.Entries = rs, o.entries(c.ClusterID(), todo, failed)
+	out.Rows = rs
+	resources, by := plan.ByResource(todo)
+	for _, r := range resources {
+		out.Entries = append(out.Entries, Entry(c.ClusterID(), o.command, by[r], failed[r]))
+	}
 	return out, nil
-}
-
-// confirm reads the changes back.
-func (o *setOptions) confirm(ctx context.Context, c *admin.Client, written []plan.ConfigChange, failed map[model.ConfigResource]error) {
-	missing, err := c.AwaitConfigs(ctx, written)
-	if err != nil && len(missing) == 0 {
-		o.f.Say("the change was accepted, but could not be read back: %v", err)
-		return
-	}
-	for r, what := range missing {
-		failed[r] = &exit.Error{
-			Code: exit.Failed, Msg: fmt.Sprintf("%s: the change was accepted but did not take: %s", r, strings.Join(what, "; ")),
-			Hint: "the key may be read-only, so that it takes effect at the next start of the broker, or be overridden: kctl configs get " + r.String() + " --synonyms",
-		}
-	}
-}
-
-// entries are one per resource, each with the command that takes it back.
-func (o *setOptions) entries(clusterID string, todo []plan.ConfigChange, failed map[model.ConfigResource]error) []factory.Change {
-	var out []factory.Change
-	at := map[model.ConfigResource]int{}
-	by := map[model.ConfigResource][]plan.ConfigChange{}
-	for _, ch := range todo {
-		if _, ok := at[ch.Resource]; !ok {
-			at[ch.Resource] = len(out)
-			out = append(out, factory.Change{Cluster: clusterID, Command: o.command, Object: ch.Resource.String(), Result: journal.Done})
-		}
-		by[ch.Resource] = append(by[ch.Resource], ch)
-	}
-	for r, i := range at {
-		out[i] = describe(out[i], by[r])
-		if err := failed[r]; err != nil {
-			out[i].Result = err.Error()
-		}
-	}
-	return out
-}
-
-func describe(e factory.Change, changes []plan.ConfigChange) factory.Change {
-	var before, after []string
-	undo := []string{"configs", "set", e.Object}
-	var tail []string
-	hidden := false
-	for _, ch := range changes {
-		before, after = append(before, ch.Key+"="+shown(ch.Before, ch)), append(after, ch.Key+"="+shown(ch.After, ch))
-		hidden = hidden || ch.Sensitive || ch.HadSecret
-		if ch.Before != nil {
-			undo = append(undo, ch.Key+"="+*ch.Before)
-		} else {
-			tail = append(tail, "--delete", ch.Key)
-		}
-		expect := ch.Key
-		if ch.After != nil {
-			expect += "=" + *ch.After
-		}
-		if ch.Resource.Type != model.BrokerLoggerResource {
-			tail = append(tail, "--expect", expect)
-		}
-	}
-	e.Before, e.After = strings.Join(before, " "), strings.Join(after, " ")
-	if hidden {
-		e.Undo = "by hand: the value before is a secret"
-		return e
-	}
-	return e.WithUndo(append(undo, tail...)...)
-}
-
-func shown(v *string, ch plan.ConfigChange) string {
-	switch {
-	case ch.Sensitive || ch.HadSecret:
-		return rows.Hidden
-	case v == nil:
-		return "(none)"
-	}
-	return *v
 }

@@ -8,16 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kctl/admin"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
 	return verb.NewGroup("context", "Named clusters in the configuration file",
-		newList(f), newUse(f), newAdd(f), newShow(f), newDelete(f))
+		newList(f), newUse(f), newAdd(f), newSet(f), newRename(f), newImport(f), newShow(f), newDelete(f))
 }
 
 // Row is one context as it is printed. Secrets are left out.
@@ -29,6 +31,7 @@ type Row struct {
 	CommandConfig   string   `json:"commandConfig"`
 	Properties      []string `json:"properties" doc:"values of secrets are ***"`
 	ReadOnly        bool     `json:"readOnly"`
+	ClusterID       string   `json:"clusterId" doc:"the cluster it remembers; empty before its first use"`
 }
 
 // Kind describes Row.
@@ -41,6 +44,7 @@ var Kind = rows.Kind[Row]{
 		{Name: "BOOTSTRAP-SERVER", Cell: func(r Row) string { return dash(r.BootstrapServer) }},
 		{Name: "ZOOKEEPER", Cell: func(r Row) string { return dash(r.ZooKeeper) }},
 		{Name: "READ-ONLY", Cell: func(r Row) string { return fmt.Sprint(r.ReadOnly) }},
+		{Name: "CLUSTER-ID", Cell: func(r Row) string { return dash(r.ClusterID) }},
 		{Name: "COMMAND-CONFIG", Wide: true, Cell: func(r Row) string { return dash(r.CommandConfig) }},
 		{Name: "PROPERTIES", Wide: true, Cell: func(r Row) string { return dash(strings.Join(r.Properties, ",")) }},
 	},
@@ -63,12 +67,11 @@ func dash(s string) string {
 func rowOf(c *factory.Context, current string) Row {
 	r := Row{
 		Name: c.Name, Current: c.Name == current, BootstrapServer: c.BootstrapServer, ZooKeeper: c.ZooKeeper,
-		CommandConfig: c.CommandConfig, ReadOnly: c.ReadOnly, Properties: []string{},
+		CommandConfig: c.CommandConfig, ReadOnly: c.ReadOnly, Properties: []string{}, ClusterID: c.ClusterID,
 	}
 	for _, p := range c.Properties {
-		k, _, _ := strings.Cut(p, "=")
-		if strings.Contains(k, "password") || strings.Contains(k, "jaas") || strings.HasSuffix(k, ".key") {
-			p = k + "=***"
+		if k, _, _ := strings.Cut(p, "="); admin.SecretKey(k) {
+			p = k + "=" + rows.Hidden
 		}
 		r.Properties = append(r.Properties, p)
 	}
@@ -143,6 +146,7 @@ func newAdd(f *factory.Factory) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&c.ReadOnly, "read-only", false, "refuse changes in this context")
+	cmd.Flags().StringVar(&c.ClusterID, "cluster-id", "", "the only cluster it may lead to (default: the one of its first use)")
 	cmd.Flags().BoolVar(&use, "use", false, "make it the current one")
 	return cmd
 }
@@ -159,7 +163,9 @@ func add(f *factory.Factory, c factory.Context, use bool) error {
 		return err
 	}
 	i := slices.IndexFunc(file.Contexts, func(o factory.Context) bool { return o.Name == c.Name })
+	e := factory.Change{Command: "context add", Object: c.Name, After: summary(&c), Result: journal.Done}.WithUndo("context", "delete", c.Name)
 	if i >= 0 {
+		e = replaced(e, &file.Contexts[i])
 		file.Contexts[i] = c
 	} else {
 		file.Contexts = append(file.Contexts, c)
@@ -170,6 +176,7 @@ func add(f *factory.Factory, c factory.Context, use bool) error {
 	if err := f.WriteFile(file); err != nil {
 		return err
 	}
+	f.Record(e)
 	f.Say("context %s is in %s", c.Name, f.ConfigPath())
 	return nil
 }
@@ -208,9 +215,11 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := file.Find(args[0]); err != nil {
+			old, err := file.Find(args[0])
+			if err != nil {
 				return err
 			}
+			e := replaced(factory.Change{Command: "context delete", Object: args[0], Result: journal.Done}, old)
 			file.Contexts = slices.DeleteFunc(file.Contexts, func(c factory.Context) bool { return c.Name == args[0] })
 			if file.Current == args[0] {
 				file.Current = ""
@@ -218,6 +227,7 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			if err := f.WriteFile(file); err != nil {
 				return err
 			}
+			f.Record(e)
 			f.Say("context %s is removed", args[0])
 			return nil
 		},

@@ -27,6 +27,7 @@ type Context struct {
 	CommandConfig   string   `mapstructure:"commandConfig" yaml:"commandConfig,omitempty"`
 	Properties      []string `mapstructure:"properties" yaml:"properties,omitempty"`
 	ReadOnly        bool     `mapstructure:"readOnly" yaml:"readOnly,omitempty"`
+	ClusterID       string   `mapstructure:"clusterId" yaml:"clusterId,omitempty"`
 }
 
 // File is the configuration file.
@@ -75,6 +76,12 @@ func (f *Factory) ConfigPath() string { return f.configPaths()[0] }
 
 // ReadFile reads the configuration; a missing file is an empty one. Unknown keys are errors.
 func (f *Factory) ReadFile() (*File, error) {
+	file, _, err := f.readFile()
+	return file, err
+}
+
+// readFile tells also where it was read; empty for nowhere.
+func (f *Factory) readFile() (*File, string, error) {
 	for _, path := range f.configPaths() {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -83,19 +90,19 @@ func (f *Factory) ReadFile() (*File, error) {
 		v.SetConfigFile(path)
 		v.SetConfigType("yaml")
 		if err := v.ReadInConfig(); err != nil {
-			return nil, exit.Usagef("configuration %s: %v", path, err)
+			return nil, path, exit.Usagef("configuration %s: %v", path, err)
 		}
 		var file File
 		// Key names are lower-cased by the reader; matching ignores case, and what matches nothing is refused.
 		if err := v.UnmarshalExact(&file, func(c *mapstructure.DecoderConfig) { c.WeaklyTypedInput = false }); err != nil {
-			return nil, &exit.Error{
+			return nil, path, &exit.Error{
 				Code: exit.Usage, Msg: fmt.Sprintf("configuration %s: %s", path, oneLine(err)),
-				Hint: "known keys: current, contexts[name, bootstrapServer, zookeeper, commandConfig, properties, readOnly]",
+				Hint: "known keys: current, contexts[name, bootstrapServer, zookeeper, commandConfig, properties, readOnly, clusterId]",
 			}
 		}
-		return &file, file.check(path)
+		return &file, path, file.check(path)
 	}
-	return &File{}, nil
+	return &File{}, "", nil
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -51,6 +51,7 @@ type Settings struct {
 	ZooKeeper       string
 	Context         string // name of the context in use, empty for none
 	ReadOnly        bool
+	ClusterID       string // the id that the context remembers; empty when it knows none yet
 	CommandConfig   string
 	Output          output.Format
 	NoHeaders       bool
@@ -242,7 +243,7 @@ func readProperties(path string) (admin.Properties, error) {
 }
 
 func (f *Factory) applyContext(s *Settings, c *Context) error {
-	s.Context, s.ReadOnly = c.Name, c.ReadOnly
+	s.Context, s.ReadOnly, s.ClusterID = c.Name, c.ReadOnly, c.ClusterID
 	if s.BootstrapServer == "" && s.ZooKeeper == "" {
 		s.BootstrapServer, s.ZooKeeper = c.BootstrapServer, c.ZooKeeper
 		s.Origin[FlagBootstrap], s.Origin[FlagZooKeeper] = "context", "context"
@@ -285,7 +286,8 @@ func (s *Settings) Config() (admin.Config, error) {
 	return cfg, nil
 }
 
-// Admin returns the cluster. The connection is made by its first use.
+// Admin returns the cluster. The connection is made by its first use, or here when the context remembers a cluster id:
+// another cluster behind its addresses is refused before anything is read or changed.
 func (f *Factory) Admin(ctx context.Context) (*admin.Client, error) {
 	if f.client != nil {
 		return f.client, nil
@@ -301,8 +303,16 @@ func (f *Factory) Admin(ctx context.Context) (*admin.Client, error) {
 	if s.Verbose {
 		cfg.Logger = slog.New(slog.NewTextHandler(f.IO.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	f.client, err = f.NewAdmin(ctx, cfg)
-	return f.client, err
+	cfg.ClusterID = s.ClusterID
+	c, err := f.NewAdmin(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.guard(ctx, s, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	f.client = c
+	return c, nil
 }
 
 // Close releases the cluster.
@@ -310,6 +320,7 @@ func (f *Factory) Close() error {
 	if f.client == nil {
 		return nil
 	}
+	f.remember(f.client.ClusterID())
 	err := f.client.Close()
 	f.client = nil
 	return err

@@ -107,10 +107,17 @@ func schemas() map[string]map[string]any {
 	add("DirReplica", rows.DirReplica{}, true)
 	add("DirMove", rows.DirMove{}, true)
 	add("Znode", rows.Znode{}, true)
+	add("TopicChange", rows.TopicChange{}, true)
+	add("ACLChange", rows.ACLChange{}, true)
+	add("ACL", rows.ACL{}, true)
+	add("UserChange", rows.UserChange{}, true)
+	add("User", rows.User{}, true)
+	add("QuotaChange", rows.QuotaChange{}, true)
+	add("Quota", rows.Quota{}, true)
 	add("ConfigChange", rows.ConfigChange{}, true)
 	add("ConfigEntry", rows.ConfigEntry{}, true)
 	add("Context", contexts.Row{}, true)
-	add("Change", factory.Change{}, true)
+	add("Change", HistoryRow{}, true)
 	add("Version", version.Info{}, false)
 	add("Record", records.Document{}, false)
 	add("Error", exit.Document{}, false)
@@ -160,56 +167,6 @@ func runSchema(f *factory.Factory, args []string) error {
 	enc := json.NewEncoder(f.IO.Out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(s)
-}
-
-// changeKind describes entries of the journal.
-var changeKind = rows.Kind[factory.Change]{
-	Name: "Change", Title: "changes in the journal",
-	ID: func(c factory.Change) string { return c.Time + " " + c.Object },
-	Columns: []rows.Column[factory.Change]{
-		{Name: "TIME", Cell: func(c factory.Change) string { return c.Time }},
-		{Name: "COMMAND", Cell: func(c factory.Change) string { return c.Command }},
-		{Name: "OBJECT", Cell: func(c factory.Change) string { return c.Object }},
-		{Name: "BEFORE", Cell: func(c factory.Change) string { return orDash(c.Before) }},
-		{Name: "AFTER", Cell: func(c factory.Change) string { return orDash(c.After) }},
-		{Name: "RESULT", Cell: func(c factory.Change) string { return orDash(c.Result) }},
-		{Name: "CLUSTER", Wide: true, Cell: func(c factory.Change) string { return orDash(c.Cluster) }},
-		{Name: "UNDO", Wide: true, Cell: func(c factory.Change) string { return orDash(c.Undo) }},
-	},
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// NewHistory returns the verb.
-func NewHistory(f *factory.Factory) *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "Show the changes made with kctl on this machine, newest last",
-		Example: `  kctl history
-  kctl history --limit 5 -o wide`,
-		Args: verb.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if limit < 0 {
-				return exit.Usagef("--limit %d is below 0", limit)
-			}
-			changes, err := f.History()
-			if err != nil {
-				return err
-			}
-			if limit > 0 && len(changes) > limit {
-				changes = changes[len(changes)-limit:]
-			}
-			return verb.List(f, changeKind, changes, nil)
-		},
-	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "only the last so many (0: all)")
-	return cmd
 }
 
 // ListSettings prints what -X understands.

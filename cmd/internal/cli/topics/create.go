@@ -89,10 +89,8 @@ func runCreate(ctx context.Context, o *createOptions) error {
 		o.f.Say("dry run: topic %s would be created", o.topic.Name)
 		return nil
 	}
-	o.f.Record(factory.Change{
-		Cluster: c.ClusterID(), Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done",
-		Undo: "kctl topics delete " + o.topic.Name + " --yes",
-	})
+	o.f.Record(factory.Change{Cluster: c.ClusterID(), Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done"}.
+		WithUndo("topics", "delete", o.topic.Name))
 	p, err := o.f.Printer()
 	if err != nil {
 		return err

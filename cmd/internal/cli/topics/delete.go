@@ -76,10 +76,13 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	if err := o.printPlan(s); err != nil || o.change.DryRun {
 		return err
 	}
-	if err := o.f.Confirm(o.change, fmt.Sprintf("delete %d topic(s) with all records?", len(s.Topics))); err != nil {
-		return err
-	}
-	results, err := c.DeleteTopics(ctx, o.names)
+	var results map[string]error
+	err = o.f.Commit(o.change, fmt.Sprintf("delete %d topic(s) with all records?", len(s.Topics)), func() ([]factory.Change, error) {
+		if results, err = c.DeleteTopics(ctx, o.names); err != nil {
+			return nil, err
+		}
+		return entries(s, results), nil
+	})
 	if err != nil {
 		return err
 	}
@@ -100,27 +103,37 @@ func (o *deleteOptions) printPlan(s *model.Snapshot) error {
 	return output.List(p, rows.TopicKind, rows.Topics(s), nil)
 }
 
+// entries are those of the journal. The topic can be made again; its records cannot.
+func entries(s *model.Snapshot, results map[string]error) []factory.Change {
+	out := make([]factory.Change, len(s.Topics))
+	for i := range s.Topics {
+		t := &s.Topics[i]
+		out[i] = factory.Change{
+			Cluster: s.ClusterID, Command: "topics delete", Object: t.Name, Result: "done",
+			Before: fmt.Sprintf("%d partitions, replication factor %d", len(t.Partitions), t.ReplicationFactor()),
+		}.WithUndo("topics", "create", t.Name, "--replica-assignment", assignmentText(t))
+		out[i].Undo += " (the records are gone)"
+		if err := results[t.Name]; err != nil {
+			out[i].Result = err.Error()
+		}
+	}
+	return out
+}
+
 func (o *deleteOptions) report(s *model.Snapshot, results map[string]error) error {
 	var failed []string
 	var first error
 	for i := range s.Topics {
-		t := &s.Topics[i]
-		err := results[t.Name]
-		ch := factory.Change{
-			Cluster: s.ClusterID, Command: "topics delete", Object: t.Name, Result: "done",
-			Before: fmt.Sprintf("%d partitions, replication factor %d", len(t.Partitions), t.ReplicationFactor()),
-			Undo:   "kctl topics create " + t.Name + " --replica-assignment " + assignmentText(t) + " (the records are gone)",
+		name := s.Topics[i].Name
+		err := results[name]
+		if err == nil {
+			o.f.Say("deleted topic %s", name)
+			continue
 		}
-		if err != nil {
-			ch.Result = err.Error()
-			failed = append(failed, err.Error())
-			if first == nil {
-				first = err
-			}
-		} else {
-			o.f.Say("deleted topic %s", t.Name)
+		failed = append(failed, err.Error())
+		if first == nil {
+			first = err
 		}
-		o.f.Record(ch)
 	}
 	switch {
 	case len(failed) == 0:

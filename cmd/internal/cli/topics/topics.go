@@ -10,5 +10,5 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("topics", "Topics: list, describe, create, delete", newList(f), newDescribe(f), newCreate(f), newDelete(f))
+	return verb.NewGroup("topics", "Topics: list, describe, create, alter, delete", newList(f), newDescribe(f), newCreate(f), newAlter(f), newDelete(f))
 }

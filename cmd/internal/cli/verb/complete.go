@@ -71,43 +71,41 @@ func limited(fn func(ctx context.Context, args []string, typed string) ([]string
 	}
 }
 
-// CompleteTopics offers topic names from the cluster.
+// CompleteTopics offers topic names from the cluster, and behind TOPIC: the partitions of that topic with their leaders.
 func CompleteTopics(f *factory.Factory) Completer {
-	return limited(func(ctx context.Context, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return limited(func(ctx context.Context, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if topic, list, ok := strings.Cut(typed, ":"); ok {
+			return partitionWords(ctx, f, topic, list), cobra.ShellCompDirectiveNoFileComp
+		}
 		names := slices.DeleteFunc(TopicNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// CompletePartitions offers topics, and behind TOPIC: the partitions of that topic with their leaders.
-func CompletePartitions(f *factory.Factory) Completer {
-	return limited(func(ctx context.Context, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		topic, list, ok := strings.Cut(typed, ":")
-		if !ok {
-			names := slices.DeleteFunc(TopicNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
-			return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+// partitionWords are the ways to go on with TOPIC:list by one more partition.
+func partitionWords(ctx context.Context, f *factory.Factory, topic, list string) []string {
+	c, err := f.Admin(ctx)
+	if err != nil {
+		return nil
+	}
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: []string{topic}, NoZooKeeper: true})
+	if err != nil || len(s.Topics) != 1 {
+		return nil
+	}
+	head := topic + ":"
+	var given []string
+	if i := strings.LastIndexByte(list, ','); i >= 0 {
+		head += list[:i+1]
+		given = strings.Split(list[:i], ",")
+	}
+	var out []string
+	for i := range s.Topics[0].Partitions {
+		p := &s.Topics[0].Partitions[i]
+		if n := fmt.Sprint(p.Partition); !slices.Contains(given, n) {
+			out = append(out, fmt.Sprintf("%s%s\tleader %d", head, n, p.Leader))
 		}
-		c, err := f.Admin(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: []string{topic}, NoZooKeeper: true})
-		if err != nil || len(s.Topics) != 1 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		head, given := topic+":", strings.Split(list, ",")
-		if i := strings.LastIndexByte(list, ','); i >= 0 {
-			head += list[:i+1]
-		}
-		var out []string
-		for i := range s.Topics[0].Partitions {
-			p := &s.Topics[0].Partitions[i]
-			if n := fmt.Sprint(p.Partition); !slices.Contains(given[:len(given)-1], n) {
-				out = append(out, fmt.Sprintf("%s%s\tleader %d", head, n, p.Leader))
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
+	}
+	return out
 }
 
 // CompleteBrokers offers broker ids from the cluster.
@@ -126,4 +124,16 @@ func CompleteGroups(f *factory.Factory) Completer {
 		names := slices.DeleteFunc(GroupNames(ctx, f), func(n string) bool { return slices.Contains(args, n) })
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// completeCommonFlags gives completion to flags that mean the same in every command and have none of their own.
+func completeCommonFlags(f *factory.Factory, cmd *cobra.Command) {
+	for flag, fn := range map[string]Completer{"group": CompleteGroups(f), "broker": CompleteBrokers(f)} {
+		if cmd.LocalNonPersistentFlags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, fn) // refused where the command has its own
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		completeCommonFlags(f, sub)
+	}
 }

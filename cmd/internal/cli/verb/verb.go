@@ -159,6 +159,7 @@ func DynamicFlags(f *factory.Factory, root *cobra.Command) {
 		// The only error is a flag that does not exist, which a test would see.
 		_ = root.RegisterFlagCompletionFunc(flag, fn)
 	}
+	completeCommonFlags(f, root)
 	register(factory.FlagOutput, Fixed(output.Formats()...))
 	register(factory.FlagBootstrap, Fixed())
 	register(factory.FlagZooKeeper, Fixed())

@@ -1,0 +1,174 @@
+package admin
+
+import (
+	"context"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/model"
+)
+
+// The bounds of SCRAM iterations that Apache Kafka holds.
+const (
+	ScramIterationsMin     int32 = 4096
+	ScramIterationsMax     int32 = 16384
+	ScramIterationsDefault int32 = 8192
+)
+
+// scramMechanisms are Kafka's, with their numbers on the wire.
+var scramMechanisms = []struct {
+	name string
+	id   int8
+	hash func() hash.Hash
+	size int
+}{
+	{"SCRAM-SHA-256", 1, sha256.New, sha256.Size},
+	{"SCRAM-SHA-512", 2, sha512.New, sha512.Size},
+}
+
+// ScramMechanisms lists the names.
+func ScramMechanisms() []string {
+	var out []string
+	for _, m := range scramMechanisms {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+func scramName(id int8) string {
+	for _, m := range scramMechanisms {
+		if m.id == id {
+			return m.name
+		}
+	}
+	return fmt.Sprintf("mechanism %d", id)
+}
+
+// ScramUsers reads the credentials of users, of all of them without names. A named user without credentials is an
+// error of kind NotFound.
+func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramCredential, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	if err := c.need(ctx, kmsg.DescribeUserSCRAMCredentials.Int16(), "SCRAM users"); err != nil {
+		return nil, err
+	}
+	req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
+	for _, n := range names {
+		u := kmsg.NewDescribeUserSCRAMCredentialsRequestUser()
+		u.Name = n
+		req.Users = append(req.Users, u)
+	}
+	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
+	if err != nil {
+		return nil, err
+	}
+	r := resp.(*kmsg.DescribeUserSCRAMCredentialsResponse)
+	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+		return nil, wrap(err, "read SCRAM users")
+	}
+	var out []model.ScramCredential
+	for _, u := range r.Results {
+		err := brokerErr(u.ErrorCode, u.ErrorMessage)
+		switch {
+		case errors.Is(err, kerr.ResourceNotFound):
+			return nil, &Error{Kind: NotFound, Msg: fmt.Sprintf("user %s has no SCRAM credentials", u.User), Hint: "kctl users list shows who has"}
+		case err != nil:
+			return nil, wrap(err, "read user %s", u.User)
+		}
+		for _, i := range u.CredentialInfos {
+			out = append(out, model.ScramCredential{User: u.User, Mechanism: scramName(i.Mechanism), Iterations: i.Iterations})
+		}
+	}
+	slices.SortFunc(out, func(a, b model.ScramCredential) int {
+		if d := strings.Compare(a.User, b.User); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Mechanism, b.Mechanism)
+	})
+	return out, nil
+}
+
+// SetScramUser gives a user a password in each of the mechanisms. Only a salted hash of it leaves this process.
+func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential, password string) error {
+	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	for _, cred := range creds {
+		up := kmsg.NewAlterUserSCRAMCredentialsRequestUpsertion()
+		salt := make([]byte, 32)
+		if _, err := rand.Read(salt); err != nil {
+			return err
+		}
+		for _, m := range scramMechanisms {
+			if m.name != cred.Mechanism {
+				continue
+			}
+			salted, err := pbkdf2.Key(m.hash, password, salt, int(cred.Iterations), m.size)
+			if err != nil {
+				return err
+			}
+			up.Name, up.Mechanism, up.Iterations, up.Salt, up.SaltedPassword = cred.User, m.id, cred.Iterations, salt, salted
+		}
+		req.Upsertions = append(req.Upsertions, up)
+	}
+	return c.alterScram(ctx, req, creds[0].User, func(now []model.ScramCredential) bool {
+		for _, cred := range creds {
+			if !slices.Contains(now, cred) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// DeleteScramUser takes credentials away.
+func (c *Client) DeleteScramUser(ctx context.Context, creds []model.ScramCredential) error {
+	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	for _, cred := range creds {
+		del := kmsg.NewAlterUserSCRAMCredentialsRequestDeletion()
+		del.Name = cred.User
+		for _, m := range scramMechanisms {
+			if m.name == cred.Mechanism {
+				del.Mechanism = m.id
+			}
+		}
+		req.Deletions = append(req.Deletions, del)
+	}
+	return c.alterScram(ctx, req, creds[0].User, func(now []model.ScramCredential) bool {
+		return !slices.ContainsFunc(creds, func(cred model.ScramCredential) bool {
+			return slices.ContainsFunc(now, func(n model.ScramCredential) bool { return n.User == cred.User && n.Mechanism == cred.Mechanism })
+		})
+	})
+}
+
+func (c *Client) alterScram(ctx context.Context, req *kmsg.AlterUserSCRAMCredentialsRequest, user string, shows func([]model.ScramCredential) bool) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	if err := c.need(ctx, kmsg.AlterUserSCRAMCredentials.Int16(), "SCRAM users"); err != nil {
+		return err
+	}
+	resp, err := c.askController(ctx, req, func(r kmsg.Response) bool {
+		rs := r.(*kmsg.AlterUserSCRAMCredentialsResponse).Results
+		return len(rs) > 0 && rs[0].ErrorCode == kerr.NotController.Code
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
+		if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+			return wrap(err, "change user %s", r.User)
+		}
+	}
+	return c.await(ctx, "the credentials of "+user, func(ctx context.Context) (bool, error) {
+		now, err := c.ScramUsers(ctx, nil)
+		return err == nil && shows(now), err
+	})
+}
