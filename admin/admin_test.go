@@ -93,7 +93,7 @@ func TestPropertiesRefused(t *testing.T) {
 		{Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.username": "u", "sasl.password": "secret"}, "sasl.mechanism is not set"},
 		{Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.username": "u", "sasl.mechanism": "GSSAPI"}, "not one of PLAIN"},
 		{Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": `m required username="u" password="secret"`}, "semicolon"},
-		{Properties{"security.protocol": "SSL", "ssl.truststore.type": "JKS"}, "convert it to PEM"},
+		{Properties{"security.protocol": "SSL", "ssl.truststore.type": "JKS", "ssl.truststore.location": "/does/not/exist"}, "no such file"},
 		{Properties{"security.protocol": "SSL", "ssl.truststore.location": "/does/not/exist"}, "ssl.truststore.location"},
 		{Properties{"request.timeout.ms": "soon"}, "milliseconds"},
 	} {

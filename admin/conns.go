@@ -67,7 +67,8 @@ func (c *Client) askAddr(ctx context.Context, addr string, req kmsg.Request) (km
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
 	defer cancel()
-	return cl.SeedBrokers()[0].Request(ctx, req)
+	resp, err := cl.SeedBrokers()[0].Request(ctx, req)
+	return resp, c.explainVersion(ctx, addr, req, err)
 }
 
 // learn remembers where brokers are.
@@ -106,5 +107,6 @@ func (c *Client) askBroker(ctx context.Context, id cluster.BrokerID, req kmsg.Re
 	if err != nil {
 		return nil, err
 	}
-	return c.askAddr(ctx, addr, req)
+	resp, err := c.askAddr(ctx, addr, req)
+	return resp, c.explainAddress(id, addr, err)
 }

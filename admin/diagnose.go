@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"crypto/x509"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // diagnoseTime bounds the search for the cause of a failed first contact.
@@ -25,12 +23,6 @@ const diagnoseTime = time.Second
 // to change. A failure without a plain cause is looked into with a connection of its own.
 func (c *Client) diagnose(ctx context.Context, errs []error) error {
 	for _, err := range errs {
-		if isAuthorization(err) || errors.Is(err, kerr.UnsupportedSaslMechanism) || errors.Is(err, kerr.IllegalSaslState) {
-			return &Error{
-				Kind: Unauthorized, Msg: "the broker refused the login", Err: err,
-				Hint: "check sasl.mechanism and the user and password of sasl.jaas.config",
-			}
-		}
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			return wrap(ctx.Err(), "ask the cluster")
 		}
@@ -38,6 +30,11 @@ func (c *Client) diagnose(ctx context.Context, errs []error) error {
 	seeds, err := c.seedAddrs(ctx)
 	if err != nil {
 		return err
+	}
+	for _, err := range errs {
+		if e := c.loginRefused(ctx, seeds, err); e != nil {
+			return e
+		}
 	}
 	causes := make([]cause, len(seeds))
 	var wg sync.WaitGroup
@@ -92,7 +89,10 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 			hint: "set security.protocol=SSL (or SASL_SSL), with -X or --command-config",
 		}
 	}
-	return cause{text: "something listens there but does not answer as a Kafka broker does", kind: Unreachable}
+	return cause{
+		text: "something listens there but does not answer as a Kafka broker does", kind: Unreachable,
+		hint: "check the port: a broker's listener is meant (brokers before Kafka 0.10 are not understood)",
+	}
 }
 
 func causeOfKafka(addr string, errs []error, loggedIn bool) cause {
@@ -123,7 +123,10 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 		case errors.As(err, &host):
 			return cause{text: host.Error(), hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)", kind: Unreachable}
 		case errors.As(err, &invalid):
-			return cause{text: "the broker's certificate is not valid: " + invalid.Error(), kind: Unreachable, hint: "renew the broker's certificate"}
+			return causeOfCertificate(invalid)
+		}
+		if cs, ok := causeOfAlert(err, len(c.cfg.TLS.Certificates) > 0 || c.cfg.TLS.GetClientCertificate != nil); ok {
+			return cs
 		}
 	}
 	if speaksKafka(ctx, addr) {

@@ -2,8 +2,11 @@ package admin
 
 import (
 	"context"
+	"encoding/binary"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
 	"kctl/admin/model"
@@ -11,8 +14,8 @@ import (
 	"kctl/zkutil/cluster"
 )
 
-// UncleanCandidates asks every replica of the planned partitions for the end of its own log and the last
-// leader epoch in it: what an unclean election keeps is the log of the one it takes. Dead brokers are
+// UncleanCandidates asks every replica of the planned partitions for the end of its own log and the leader
+// epoch of its last batch: what an unclean election keeps is the log of the one it takes. Dead brokers are
 // candidates with their error. The order is that of the assignment.
 func (c *Client) UncleanCandidates(ctx context.Context, s *model.Snapshot, moves []plan.Election) []model.Candidate {
 	ctx, cancel := c.within(ctx)
@@ -69,10 +72,10 @@ func (c *Client) askCandidates(ctx context.Context, rows []model.Candidate) {
 			case a.code != 0:
 				rows[i].Err = short(kerr.ErrorForCode(a.code))
 			default:
-				rows[i].LogEndOffset, rows[i].LastEpoch = a.offset, a.epoch
+				rows[i].LogEndOffset = a.offset
 			}
 		}
-		return nil
+		return c.lastEpochs(ctx, id, rows, by[id])
 	})
 	for _, id := range keys(by) {
 		for _, i := range by[id] {
@@ -81,4 +84,40 @@ func (c *Client) askCandidates(ctx context.Context, rows []model.Candidate) {
 			}
 		}
 	}
+}
+
+// lastEpochs reads the epoch of the last batch of each log, as far as the replica shows it: records above its own
+// high watermark stay hidden, and their epoch not known. ListOffsets only tells in which epoch a replica acts.
+func (c *Client) lastEpochs(ctx context.Context, id cluster.BrokerID, rows []model.Candidate, mine []int) error {
+	at := map[cluster.TopicPartition]int{}
+	for chunk := range slices.Chunk(mine, fetchChunk) {
+		req := newPeek()
+		req.MaxBytes = 64 << 20
+		for _, i := range chunk {
+			if rows[i].LogEndOffset > 0 {
+				at[cluster.TopicPartition{Topic: rows[i].Topic, Partition: rows[i].Partition}] = i
+				addPeek(req, rows[i].Topic, rows[i].Partition, rows[i].LogEndOffset-1)
+				// One batch at most lies there, and brokers leave out a batch that does not fit.
+				t := &req.Topics[len(req.Topics)-1]
+				t.Partitions[len(t.Partitions)-1].PartitionMaxBytes = 1 << 20
+			}
+		}
+		if len(req.Topics) == 0 {
+			continue
+		}
+		resp, err := c.askBroker(ctx, id, req)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.(*kmsg.FetchResponse).Topics {
+			for _, p := range t.Partitions {
+				i, ok := at[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}]
+				// Batch header v2: the leader epoch is at 12, the magic byte at 16.
+				if b := p.RecordBatches; ok && p.ErrorCode == 0 && len(b) > 16 && b[16] == 2 {
+					rows[i].LastEpoch = cluster.LeaderEpoch(int32(binary.BigEndian.Uint32(b[12:])))
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -142,6 +142,9 @@ func short(err error) string {
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
 		return ke.Message
 	}
+	if a, ok := errors.AsType[*advertisedError](err); ok {
+		return a.Error()
+	}
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {

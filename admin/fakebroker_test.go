@@ -140,6 +140,9 @@ func (b *fakeBroker) apiVersions(version int16) kmsg.Response {
 		r.ApiKeys = append(r.ApiKeys, a)
 	}
 	add(kmsg.ApiVersions)
+	if b.answer[kmsg.Produce] == nil {
+		add(kmsg.Produce) // every broker has it; clients take its absence for one that tells nothing
+	}
 	for key := range b.answer {
 		add(key)
 	}

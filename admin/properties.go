@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,21 +32,25 @@ func PropertyNames() [][2]string {
 		{"request.timeout.ms", "time for one operation, as --timeout"},
 		{"security.protocol", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"},
 		{"sasl.mechanism", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
-		{"sasl.jaas.config", "login module with username=\"...\" password=\"...\";"},
+		{"sasl.jaas.config", "PlainLoginModule or ScramLoginModule with username=\"...\" password=\"...\";"},
 		{"sasl.username", "user name, instead of sasl.jaas.config"},
 		{"sasl.password", "password, instead of sasl.jaas.config"},
-		{"ssl.truststore.type", "PEM (Java key stores are not read)"},
-		{"ssl.truststore.location", "file with the certificates to trust, PEM"},
+		{"ssl.truststore.type", "PEM, JKS or PKCS12; found out when it is not set"},
+		{"ssl.truststore.location", "file with the certificates to trust"},
+		{"ssl.truststore.password", "its password, for JKS and PKCS12"},
 		{"ssl.truststore.certificates", "the certificates to trust themselves, PEM"},
-		{"ssl.keystore.type", "PEM"},
-		{"ssl.keystore.location", "file with own certificate and key, PEM"},
+		{"ssl.keystore.type", "PEM, JKS or PKCS12; found out when it is not set"},
+		{"ssl.keystore.location", "file with own certificate and key"},
+		{"ssl.keystore.password", "its password, for JKS and PKCS12"},
+		{"ssl.key.password", "password of the key in it, where it is another one"},
 		{"ssl.keystore.certificate.chain", "own certificate chain itself, PEM"},
 		{"ssl.keystore.key", "own private key itself, PEM"},
 		{"ssl.endpoint.identification.algorithm", "https checks the broker's name, empty does not"},
 	}
 }
 
-// Check refuses unknown names, suggesting the nearest.
+// Check refuses unknown names, suggesting the nearest. Settings of Java clients that have no bearing on what
+// kctl does are passed over, so that a client's file works as it is.
 func (p Properties) Check() error {
 	known := make([]string, 0, 20)
 	for _, n := range PropertyNames() {
@@ -58,7 +62,7 @@ func (p Properties) Check() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if slices.Contains(known, name) {
+		if slices.Contains(known, name) || ofJavaClients(name) {
 			continue
 		}
 		e := badInput("unknown setting %q", name)
@@ -75,7 +79,31 @@ func (p Properties) Check() error {
 // ParseProperties reads a Java .properties file: comments, continuation lines, = or : or blanks as
 // separator, and the escapes \t \n \r \f \\ \uXXXX.
 func ParseProperties(r io.Reader) (Properties, error) {
+	out, _, err := parseProperties(r)
+	return out, err
+}
+
+// ReadProperties reads a Java .properties file as ParseProperties does, and refuses names that no Java client and
+// not kctl know, with the line they stand in.
+func ReadProperties(r io.Reader) (Properties, error) {
+	out, lines, err := parseProperties(r)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.SortedFunc(maps.Keys(out), func(a, b string) int { return lines[a] - lines[b] })
+	for _, name := range names {
+		if err := (Properties{name: ""}).Check(); err != nil {
+			return nil, &Error{Kind: BadInput, Hint: HintOf(err), Msg: fmt.Sprintf("line %d: %v", lines[name], err)}
+		}
+	}
+	return out, nil
+}
+
+// parseProperties also returns the line in which each setting begins.
+func parseProperties(r io.Reader) (Properties, map[string]int, error) {
 	out := Properties{}
+	lines := map[string]int{}
+	first := 0
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 1<<20)
 	var logical string
@@ -84,6 +112,9 @@ func ParseProperties(r io.Reader) (Properties, error) {
 		if logical == "" && (line == "" || line[0] == '#' || line[0] == '!') {
 			continue
 		}
+		if logical == "" {
+			first = n
+		}
 		logical += line
 		if continues(line) {
 			logical = logical[:len(logical)-1]
@@ -91,17 +122,17 @@ func ParseProperties(r io.Reader) (Properties, error) {
 		}
 		key, value, err := splitProperty(logical)
 		if err != nil {
-			return nil, badInput("line %d: %v", n, err)
+			return nil, nil, badInput("line %d: %v", first, err)
 		}
 		if key != "" {
-			out[key] = value
+			out[key], lines[key] = value, first
 		}
 		logical = ""
 	}
 	if err := sc.Err(); err != nil {
-		return nil, badInput("reading properties: %v", err)
+		return nil, nil, badInput("reading properties: %v", err)
 	}
-	return out, nil
+	return out, lines, nil
 }
 
 // continues reports whether a line ends in an odd number of backslashes.
@@ -247,15 +278,18 @@ func (p Properties) applySecurity(cfg *Config) error {
 }
 
 func (p Properties) saslMechanism() (sasl.Mechanism, error) {
-	user, pass := p["sasl.username"], p["sasl.password"]
+	user, pass, token := p["sasl.username"], p["sasl.password"], false
+	mech := strings.ToUpper(p["sasl.mechanism"])
 	if jaas, ok := p["sasl.jaas.config"]; ok {
 		opts, err := parseJAAS(jaas)
 		if err != nil {
 			return nil, err
 		}
-		user, pass = opts["username"], opts["password"]
+		if err := checkModule(jaas, mech); err != nil {
+			return nil, err
+		}
+		user, pass, token = opts["username"], opts["password"], opts["tokenauth"] == "true"
 	}
-	mech := strings.ToUpper(p["sasl.mechanism"])
 	if user == "" {
 		return nil, badInput("security.protocol=%s needs a user: set sasl.jaas.config, or sasl.username and sasl.password", p["security.protocol"])
 	}
@@ -263,13 +297,27 @@ func (p Properties) saslMechanism() (sasl.Mechanism, error) {
 	case "PLAIN":
 		return plain.Auth{User: user, Pass: pass}.AsMechanism(), nil
 	case "SCRAM-SHA-256":
-		return scram.Auth{User: user, Pass: pass}.AsSha256Mechanism(), nil
+		return scram.Auth{User: user, Pass: pass, IsToken: token}.AsSha256Mechanism(), nil
 	case "SCRAM-SHA-512":
-		return scram.Auth{User: user, Pass: pass}.AsSha512Mechanism(), nil
+		return scram.Auth{User: user, Pass: pass, IsToken: token}.AsSha512Mechanism(), nil
 	case "":
 		return nil, badInput("sasl.mechanism is not set: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
 	}
 	return nil, badInput("sasl.mechanism=%s is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", mech)
+}
+
+// checkModule refuses a login module that does not go with the mechanism, as a Java client would.
+func checkModule(jaas, mech string) error {
+	class, _, _ := strings.Cut(strings.TrimSpace(jaas), " ")
+	name := class[strings.LastIndexByte(class, '.')+1:]
+	want := map[string]string{"PLAIN": "PlainLoginModule", "SCRAM-SHA-256": "ScramLoginModule", "SCRAM-SHA-512": "ScramLoginModule"}
+	switch {
+	case name != "PlainLoginModule" && name != "ScramLoginModule":
+		return badInput("sasl.jaas.config names the login module %s: PlainLoginModule and ScramLoginModule are known", name)
+	case want[mech] != "" && want[mech] != name:
+		return badInput("sasl.jaas.config names %s, but sasl.mechanism=%s goes with %s", name, mech, want[mech])
+	}
+	return nil
 }
 
 // parseJAAS reads `module required key="value" ...;`. Values may hold any character; \" and \\ are escapes.
@@ -326,26 +374,40 @@ func jaasValue(s string) (value, rest string, err error) {
 
 func (p Properties) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	for _, name := range []string{"ssl.truststore.type", "ssl.keystore.type"} {
-		if v, ok := p[name]; ok && !strings.EqualFold(v, "PEM") {
-			return nil, badInput("%s=%s is not read: convert it to PEM (keytool -importkeystore, openssl pkcs12) and set %s=PEM", name, v, name)
-		}
-	}
-	if pem, from, err := p.pem("ssl.truststore.certificates", "ssl.truststore.location"); err != nil {
+	if err := p.trust(cfg); err != nil {
 		return nil, err
-	} else if pem != nil {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, badInput("%s holds no certificate in PEM form", from)
-		}
 	}
 	if err := p.clientCertificate(cfg); err != nil {
 		return nil, err
 	}
-	if v, ok := p["ssl.endpoint.identification.algorithm"]; ok && v == "" {
+	switch v, ok := p["ssl.endpoint.identification.algorithm"]; {
+	case ok && v == "":
 		skipNameCheck(cfg)
+	case ok && !strings.EqualFold(v, "https"):
+		return nil, badInput("ssl.endpoint.identification.algorithm=%s is neither https nor empty", v)
 	}
 	return cfg, nil
+}
+
+// trust sets the certificates that a broker's is checked against; without any those of the system.
+func (p Properties) trust(cfg *tls.Config) error {
+	var certs []*x509.Certificate
+	s, err := p.readStore("ssl.truststore")
+	if v, ok := p["ssl.truststore.certificates"]; ok {
+		certs, err = pemCertificates([]byte(v), "ssl.truststore.certificates")
+	} else if s != nil {
+		if certs, err = s.trusted(); err == nil && len(certs) == 0 {
+			err = badInput("ssl.truststore.location=%s holds no certificate", s.file)
+		}
+	}
+	if err != nil || certs == nil {
+		return err
+	}
+	cfg.RootCAs = x509.NewCertPool()
+	for _, c := range certs {
+		cfg.RootCAs.AddCert(c)
+	}
+	return nil
 }
 
 // skipNameCheck verifies the chain but not the host name, as Java does with an empty algorithm.
@@ -363,33 +425,21 @@ func skipNameCheck(cfg *tls.Config) {
 }
 
 func (p Properties) clientCertificate(cfg *tls.Config) error {
-	chain, from, err := p.pem("ssl.keystore.certificate.chain", "ssl.keystore.location")
-	if err != nil || chain == nil {
+	var cert tls.Certificate
+	s, err := p.readStore("ssl.keystore")
+	chain, inline := p["ssl.keystore.certificate.chain"]
+	switch {
+	case inline:
+		cert, err = pemIdentity([]byte(chain), []byte(p["ssl.keystore.key"]), "ssl.keystore.certificate.chain")
+	case err == nil && s == nil:
+		return nil
+	case err == nil:
+		cert, err = s.identity(p["ssl.key.password"])
+	}
+	if err != nil {
 		return err
 	}
-	key := chain
-	if v, ok := p["ssl.keystore.key"]; ok {
-		key = []byte(v)
-	}
-	cert, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		return badInput("%s: %v", from, err)
-	}
-	cfg.Certificates = []tls.Certificate{cert}
+	// Handed over whoever signed it: a broker that refuses it says so, one that gets none only closes.
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 	return nil
-}
-
-func (p Properties) pem(inline, location string) (data []byte, from string, err error) {
-	if v, ok := p[inline]; ok {
-		return []byte(v), inline, nil
-	}
-	file, ok := p[location]
-	if !ok {
-		return nil, "", nil
-	}
-	data, err = os.ReadFile(file)
-	if err != nil {
-		return nil, location, badInput("%s: %v", location, err)
-	}
-	return data, location + "=" + file, nil
 }

@@ -86,9 +86,6 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*kmsg.MetadataR
 	brokers, _, _, _ := fromMetadata(&kmsg.MetadataResponse{Brokers: m.Brokers})
 	c.learn(brokers)
 	if m.ClusterID != nil {
-		if err := c.otherCluster("the brokers", *m.ClusterID); err != nil {
-			return nil, err
-		}
 		c.mu.Lock()
 		c.id = *m.ClusterID
 		c.mu.Unlock()
@@ -152,7 +149,8 @@ func (c *Client) askWithin(ctx context.Context, id cluster.BrokerID, req kmsg.Re
 	if err != nil {
 		return nil, err
 	}
-	return cl.SeedBrokers()[0].Request(ctx, req)
+	resp, err := cl.SeedBrokers()[0].Request(ctx, req)
+	return resp, c.explainAddress(id, addr, c.explainVersion(ctx, addr, req, err))
 }
 
 // neverSent reports whether a request certainly did not leave: only then may another broker be asked.

@@ -7,7 +7,8 @@ import (
 )
 
 // RateCandidates says on each chosen candidate what its election loses against the others, as far as it can be
-// known: a log reaches further when its last epoch is higher, or is the same and its end is higher (KIP-101).
+// known: a log reaches further when its last epoch is higher, or is the same and its end is higher (KIP-101);
+// where an epoch is not known, ends alone are compared.
 // Candidates of one partition stand together.
 func RateCandidates(rows []model.Candidate) {
 	for first := 0; first < len(rows); {
@@ -44,7 +45,7 @@ func lossOf(chosen *model.Candidate, all []model.Candidate) string {
 	}
 	text := ""
 	if best != chosen {
-		text = fmt.Sprintf("records that broker %d has beyond the common part (its log ends at %d in epoch %d)", best.Broker, best.LogEndOffset, best.LastEpoch)
+		text = fmt.Sprintf("records that broker %d has beyond the common part (its log ends at %d%s)", best.Broker, best.LogEndOffset, inEpoch(best))
 	}
 	if unknown > 0 {
 		if text != "" {
@@ -59,8 +60,15 @@ func lossOf(chosen *model.Candidate, all []model.Candidate) string {
 }
 
 func further(a, b *model.Candidate) bool {
-	if a.LastEpoch != b.LastEpoch {
+	if a.LastEpoch >= 0 && b.LastEpoch >= 0 && a.LastEpoch != b.LastEpoch {
 		return a.LastEpoch > b.LastEpoch
 	}
 	return a.LogEndOffset > b.LogEndOffset
+}
+
+func inEpoch(c *model.Candidate) string {
+	if c.LastEpoch < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in epoch %d", c.LastEpoch)
 }

@@ -73,7 +73,7 @@ type Candidate struct {
 	InSync       bool   `json:"inSync" doc:"in the last ISR: it has every committed record"`
 	Chosen       bool   `json:"chosen" doc:"the election takes it"`
 	LeaderEpoch  int32  `json:"leaderEpoch" doc:"the partition's last known leader epoch, -1 when not known"`
-	LastEpoch    int32  `json:"lastEpoch" doc:"the last leader epoch in this replica's log, -1 when not known"`
+	LastEpoch    int32  `json:"lastEpoch" doc:"leader epoch of the last batch of this replica's log, -1 when not known"`
 	LogEndOffset int64  `json:"logEndOffset" doc:"end of this replica's log, -1 when not known"`
 	Loss         string `json:"loss" doc:"on the chosen one: what is or may be lost"`
 	Error        string `json:"error"`

@@ -231,10 +231,7 @@ func readProperties(path string) (admin.Properties, error) {
 		return nil, exit.Usagef("--command-config: %v", err)
 	}
 	defer file.Close()
-	props, err := admin.ParseProperties(file)
-	if err == nil {
-		err = props.Check()
-	}
+	props, err := admin.ReadProperties(file)
 	if err != nil {
 		e := &exit.Error{Code: exit.Usage, Msg: fmt.Sprintf("%s: %v", path, err), Hint: admin.HintOf(err)}
 		return nil, e

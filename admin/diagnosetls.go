@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"time"
+)
+
+// causeOfCertificate tells an expired certificate from one that begins in the future and from others.
+func causeOfCertificate(invalid x509.CertificateInvalidError) cause {
+	cs := cause{text: "the broker's certificate is not valid: " + invalid.Error(), kind: Unreachable, hint: "renew the broker's certificate"}
+	if invalid.Reason == x509.Expired && invalid.Cert != nil {
+		from, until := invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)
+		cs.text = fmt.Sprintf("the broker's certificate has expired or does not hold yet: it holds from %s until %s", from, until)
+		cs.hint = "renew the broker's certificate (ssl.keystore.location of the broker), or set this machine's clock"
+	}
+	return cs
+}
+
+// The alerts of TLS (RFC 8446, section 6) that have a plain cause.
+const (
+	alertHandshakeFailure = 40
+	alertBadCertificate   = 42
+	alertUnknownCA        = 48
+	alertProtocolVersion  = 70
+	alertCertRequired     = 116
+)
+
+// causeOfAlert explains why the broker ended the handshake. ours says whether a certificate was handed over.
+func causeOfAlert(err error, ours bool) (cause, bool) {
+	code, ok := alertOfPeer(err)
+	if !ok {
+		return cause{}, false
+	}
+	const keystore = "set ssl.keystore.location (and its password) to a certificate that the broker trusts"
+	switch {
+	case code == alertProtocolVersion:
+		return cause{
+			text: "the broker speaks no version of TLS that the client does (1.2 and 1.3)", kind: Unreachable,
+			hint: "set ssl.enabled.protocols=TLSv1.2,TLSv1.3 on the broker",
+		}, true
+	case code == alertCertRequired, !ours && code >= alertHandshakeFailure && code <= alertUnknownCA:
+		return cause{text: "the broker asks for a client certificate and got none", kind: Unauthorized, hint: keystore}, true
+	case ours && code >= alertBadCertificate && code <= alertUnknownCA:
+		return cause{text: "the broker refuses the client's certificate: " + err.Error(), kind: Unauthorized, hint: keystore}, true
+	case code == alertHandshakeFailure:
+		return cause{text: "the broker and the client have no cipher suite in common", kind: Unreachable, hint: "check ssl.cipher.suites of the broker"}, true
+	}
+	return cause{}, false
+}
+
+// alertOfPeer returns the number of the alert that the other side sent. crypto/tls does not export its type for
+// them, but they are its numbers.
+func alertOfPeer(err error) (uint64, bool) {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" || op.Err == nil {
+		return 0, false
+	}
+	if v := reflect.ValueOf(op.Err); v.Kind() == reflect.Uint8 {
+		return v.Uint(), true
+	}
+	return 0, false
+}
