@@ -86,6 +86,9 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*kmsg.MetadataR
 	brokers, _, _, _ := fromMetadata(&kmsg.MetadataResponse{Brokers: m.Brokers})
 	c.learn(brokers)
 	if m.ClusterID != nil {
+		if err := c.otherCluster("the brokers", *m.ClusterID); err != nil {
+			return nil, err
+		}
 		c.mu.Lock()
 		c.id = *m.ClusterID
 		c.mu.Unlock()
