@@ -103,6 +103,7 @@ func schemas() map[string]map[string]any {
 	add("Transaction", rows.Transaction{}, true)
 	add("OpenTransaction", rows.OpenTransaction{}, true)
 	add("Election", rows.Election{}, true)
+	add("Candidate", rows.Candidate{}, true)
 	add("LogDir", rows.LogDir{}, true)
 	add("DirReplica", rows.DirReplica{}, true)
 	add("DirMove", rows.DirMove{}, true)
