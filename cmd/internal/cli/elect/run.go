@@ -124,7 +124,8 @@ func resultRow(e *plan.Election, r *admin.ElectionResult, waited time.Duration) 
 	row := rows.OfElection(e)
 	switch {
 	case r != nil:
-		row.To = int32(r.To)
+		row = rows.OfElection(&r.Election) // it may have waited: the plan in force is the later one
+		row.From = int32(e.From)
 		row.Done, row.Confirmed, row.Error = r.Done, r.Confirmed, r.Err
 		if row.Error == "" {
 			row.Error = r.Unconfirmed(waited)
