@@ -194,7 +194,7 @@ func partitionFindings(p *model.Partition, live map[cluster.BrokerID]bool) []mod
 			fmt.Sprintf("isr %s of replicas %s", IDList(p.ISR), IDList(p.Replicas)), replicaFix(p, dead))
 	} else if !p.IsOffline() && p.AtMinISR() && p.MinISR > 1 {
 		add(AtMinISR, model.SeverityInfo,
-			fmt.Sprintf("isr %s is exactly min.insync.replicas %d", IDList(p.ISR), p.MinISR), "kctl lag replicas " + target(p.TP()) + "   # none needed while all brokers are up")
+			fmt.Sprintf("isr %s is exactly min.insync.replicas %d", IDList(p.ISR), p.MinISR), "kctl lag replicas "+target(p.TP())+"   # none needed while all brokers are up")
 	}
 	if p.NotPreferred() {
 		add(NotPreferred, model.SeverityInfo,

@@ -27,9 +27,11 @@ import (
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/groups"
 	"kctl/cmd/internal/cli/iostreams"
+	"kctl/cmd/internal/cli/lab"
 	"kctl/cmd/internal/cli/lag"
 	"kctl/cmd/internal/cli/leaderandisr"
 	"kctl/cmd/internal/cli/logdirs"
+	"kctl/cmd/internal/cli/leftovers"
 	"kctl/cmd/internal/cli/meta"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/partitions"
@@ -107,7 +109,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
 		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f),
-		doctor.New(f),
+		doctor.New(f), leftovers.New(f), lab.New(f),
 		groups.New(f), transactions.New(f),
 		logdirs.New(f),
 		tuicmd.New(f), contexts.New(f), meta.NewHistory(f), meta.NewSchema(f), meta.NewDocs(f, root), meta.NewVersion(f),

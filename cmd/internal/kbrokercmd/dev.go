@@ -15,7 +15,10 @@ import (
 
 	"kctl/broker"
 	"kctl/broker/config"
+	"kctl/zkutil"
+	"kctl/zkutil/zkop"
 	"kctl/zkutil/zkserver"
+	"kctl/zkutil/znode"
 )
 
 // devOptions are the flags of dev.
@@ -102,7 +105,23 @@ func (a *app) runDev(ctx context.Context, o devOptions, log *slog.Logger) (err e
 	if err != nil {
 		return err
 	}
+	if err := markDevCluster(ctx, zk.Addr()); err != nil {
+		return err
+	}
 	return a.runAll(ctx, configs, log, zk)
+}
+
+// markDevCluster says in ZooKeeper that failures may be rehearsed on this cluster (kctl lab).
+func markDevCluster(ctx context.Context, addr string) error {
+	zk, err := zkutil.Connect(ctx, zkutil.Config{Connect: addr})
+	if err != nil {
+		return fmt.Errorf("mark the cluster: %w", err)
+	}
+	_, err = zkutil.Any(zk).Create(ctx, znode.DevClusterPath, znode.EncodeDevCluster(), zkop.Persistent)
+	if errors.Is(err, zkop.ErrNodeExists) {
+		err = nil // a data directory that is used again
+	}
+	return errors.Join(err, zk.Close())
 }
 
 // brokerConfigs makes the configuration of brokers 1..N.

@@ -85,6 +85,8 @@ func schemas() map[string]map[string]any {
 	add("Controller", rows.Controller{}, false)
 	add("Health", rows.Health{}, false)
 	add("Doctor", rows.Doctor{}, false)
+	add("Leftover", rows.Leftover{}, true)
+	add("Scenario", rows.Scenario{}, true)
 	add("Check", rows.CheckInfo{}, true)
 	add("Difference", rows.Difference{}, true)
 	add("Broker", rows.Broker{}, true)
