@@ -75,7 +75,48 @@ func (c *Client) Configs(ctx context.Context, resources []model.ConfigResource, 
 	for _, p := range configParts(resources) {
 		g.Go(func() error { c.readConfigs(ctx, p, resources, keys, out); return nil })
 	}
-	return out, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return out, c.fillDefaults(ctx, keys, out)
+}
+
+// fillDefaults completes the default of all brokers: Apache Kafka lists only what is set there, so what holds without it,
+// and whether a key exists and can be changed, is taken from a broker.
+func (c *Client) fillDefaults(ctx context.Context, keys []string, out []model.ResourceConfigs) error {
+	i := slices.IndexFunc(out, func(r model.ResourceConfigs) bool {
+		return r.Resource == model.ConfigResource{Type: model.BrokerResource}
+	})
+	if i < 0 || out[i].Err != nil || len(keys) == 0 || !slices.ContainsFunc(keys, func(k string) bool { return out[i].Entry(k) == nil }) {
+		return nil
+	}
+	m, err := c.metadata(ctx, []string{})
+	if err != nil {
+		return err
+	}
+	example := make([]model.ResourceConfigs, 1)
+	for _, b := range m.Brokers {
+		r := model.ConfigResource{Type: model.BrokerResource, Name: strconv.Itoa(int(b.NodeID))}
+		c.readConfigs(ctx, configParts([]model.ConfigResource{r})[0], []model.ConfigResource{r}, keys, example)
+		if example[0].Err == nil {
+			break
+		}
+	}
+	for _, e := range example[0].Entries {
+		if out[i].Entry(e.Name) != nil {
+			continue
+		}
+		if e.Source == "dynamic-broker" { // its own value is not what holds for the others
+			inherited, ok := e.Inherited(example[0].Resource)
+			if e.Value, e.Source = inherited.Value, inherited.Source; !ok {
+				e.Source = model.DefaultSource
+			}
+		}
+		e.Synonyms = nil
+		out[i].Entries = append(out[i].Entries, e)
+	}
+	slices.SortFunc(out[i].Entries, func(a, b model.ConfigEntry) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
 // readConfigs fills the places of one part.

@@ -150,8 +150,14 @@ func (o *getOptions) wants(r *model.ResourceConfigs, e *model.ConfigEntry) bool 
 
 // unknownKey adds a key that may be meant.
 func unknownKey(ctx context.Context, c *admin.Client, e *plan.UnknownKeyError) error {
-	out := &exit.Error{Code: exit.Usage, Msg: e.Error(), Hint: fmt.Sprintf("kctl configs get %s --all shows the keys", e.Resource)}
-	all, err := c.Configs(ctx, []model.ConfigResource{e.Resource}, nil)
+	r := e.Resource
+	if r == (model.ConfigResource{Type: model.BrokerResource}) { // the default lists only what is set: a broker lists all
+		if s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, NoZooKeeper: true}); err == nil && len(s.Brokers) > 0 {
+			r.Name = fmt.Sprint(int32(s.Brokers[0].ID))
+		}
+	}
+	out := &exit.Error{Code: exit.Usage, Msg: e.Error(), Hint: fmt.Sprintf("kctl configs get %s --all shows the keys", r)}
+	all, err := c.Configs(ctx, []model.ConfigResource{r}, nil)
 	if err != nil || all[0].Err != nil {
 		return out
 	}
