@@ -158,7 +158,7 @@ func (c *Client) askPosition(ctx context.Context, id cluster.BrokerID, rows []*m
 	if err != nil {
 		return err
 	}
-	var ok []*model.ReplicaPosition
+	var ok, untold []*model.ReplicaPosition
 	for _, r := range rows {
 		a, found := ends[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}]
 		switch {
@@ -166,10 +166,14 @@ func (c *Client) askPosition(ctx context.Context, id cluster.BrokerID, rows []*m
 			r.Err = "the broker did not answer for this partition"
 		case a.code != 0:
 			r.Err = short(kerr.ErrorForCode(a.code))
+			untold = append(untold, r)
 		default:
 			r.LogEndOffset, r.LeaderEpoch = a.offset, a.epoch
 			ok = append(ok, r)
 		}
+	}
+	if len(untold) > 0 {
+		c.lagFromLogDirs(ctx, id, untold)
 	}
 	for chunk := range slices.Chunk(ok, fetchChunk) {
 		if err := c.fetchWatermarks(ctx, id, chunk); err != nil {
@@ -262,7 +266,7 @@ func (c *Client) lagTimes(ctx context.Context, rows []model.ReplicaPosition) {
 			leader = r
 		}
 		if r.LagRecords > 0 && leader != nil && leader.Topic == r.Topic && leader.Partition == r.Partition &&
-			r.LogEndOffset < leader.HighWatermark && n < lagTimesMax {
+			r.LogEndOffset >= 0 && r.LogEndOffset < leader.HighWatermark && n < lagTimesMax {
 			jobs[leader.Broker] = append(jobs[leader.Broker], r)
 			n++
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"kctl/admin/plan"
 )
 
 // ProduceOptions says how records are written.
@@ -109,10 +111,19 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 
 // Produce queues one record; it blocks while the buffer is full and fails once any record has failed.
 func (p *Producer) Produce(key, value []byte) error {
+	return p.ProduceRecord(&Record{Key: key, Value: value})
+}
+
+// ProduceRecord is Produce with headers and, unless it is zero, a timestamp. A nil value is a tombstone. Topic and
+// partition are those of the options.
+func (p *Producer) ProduceRecord(rec *Record) error {
 	if err := context.Cause(p.ctx); err != nil {
 		return err
 	}
-	r := &kgo.Record{Key: key, Value: value, Partition: p.opts.Partition}
+	r := &kgo.Record{Key: rec.Key, Value: rec.Value, Partition: p.opts.Partition, Timestamp: rec.Timestamp}
+	for _, h := range rec.Headers {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
+	}
 	p.cl.Produce(p.ctx, r, func(_ *kgo.Record, err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -158,7 +169,8 @@ type ConsumeOptions struct {
 	Topic         string
 	Partitions    []int32 // empty: all
 	FromBeginning bool
-	Offset        int64 // start offset in each partition; -1: not given
+	Offset        int64            // start offset in each partition; -1: not given
+	From, To      *plan.OffsetSpec // where each partition begins and ends; nil: as FromBeginning and Offset say, without end
 	Group         string
 	Max           int64         // stop after so many; 0: until ctx ends
 	Until         time.Duration // stop after so long without a record; 0: never
@@ -194,16 +206,22 @@ func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record)
 			return 0, &Error{Kind: NotFound, Msg: fmt.Sprintf("topic %s has no partition %d: it has %d", o.Topic, want, n)}
 		}
 	}
+	var spans map[int32]span
+	if o.From != nil || o.To != nil {
+		if spans, err = c.spans(ctx, o); err != nil || len(spans) == 0 {
+			return 0, err
+		}
+	}
 	seeds, err := c.seedAddrs(ctx)
 	if err != nil {
 		return 0, err
 	}
-	cl, err := kgo.NewClient(append(c.options(seeds[:1]), consumeOptions(o)...)...)
+	cl, err := kgo.NewClient(append(c.options(seeds[:1]), consumeOptions(o, spans)...)...)
 	if err != nil {
 		return 0, &Error{Kind: BadInput, Msg: "consumer configuration", Err: err}
 	}
 	defer cl.CloseAllowingRebalance()
-	n, err := consumeLoop(ctx, cl, o, &patience{limit: max(c.cfg.Timeout, 30*time.Second)}, fn)
+	n, err := consumeLoop(ctx, cl, o, remainingOf(spans), &patience{limit: max(c.cfg.Timeout, 30*time.Second)}, fn)
 	if o.Group != "" {
 		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 		defer cancel()
@@ -214,7 +232,7 @@ func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record)
 	return n, err
 }
 
-func consumeOptions(o ConsumeOptions) []kgo.Opt {
+func consumeOptions(o ConsumeOptions, spans map[int32]span) []kgo.Opt {
 	start := kgo.NewOffset().AtEnd()
 	switch {
 	case o.Offset >= 0:
@@ -229,10 +247,16 @@ func consumeOptions(o ConsumeOptions) []kgo.Opt {
 	if o.Group != "" {
 		return append(opts, kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.AutoCommitMarks())
 	}
+	parts := map[int32]kgo.Offset{}
+	for p, s := range spans {
+		parts[p] = kgo.NewOffset().At(s.start)
+	}
+	if len(spans) > 0 {
+		return append(opts, kgo.KeepControlRecords(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: parts}))
+	}
 	if len(o.Partitions) == 0 {
 		return append(opts, kgo.ConsumeTopics(o.Topic))
 	}
-	parts := map[int32]kgo.Offset{}
 	for _, p := range o.Partitions {
 		parts[p] = start
 	}
@@ -261,7 +285,7 @@ func (p *patience) fatal(err error) error {
 	return nil
 }
 
-func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, p *patience, fn func(*Record) error) (int64, error) {
+func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left remaining, p *patience, fn func(*Record) error) (int64, error) {
 	var n int64
 	for {
 		pctx, cancel := ctx, context.CancelFunc(func() {})
@@ -291,6 +315,9 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, p *patie
 		}
 		for it := fs.RecordIter(); !it.Done(); {
 			r := it.Next()
+			if o.To != nil && !left.takes(r) || r.Attrs.IsControl() {
+				continue
+			}
 			if err := fn(recordOf(r)); err != nil {
 				return n, err
 			}
@@ -301,7 +328,7 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, p *patie
 				return n, nil
 			}
 		}
-		if idle && fs.Empty() {
+		if idle && fs.Empty() || o.To != nil && len(left) == 0 {
 			return n, nil
 		}
 	}

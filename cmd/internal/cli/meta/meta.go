@@ -94,7 +94,7 @@ func schemas() map[string]map[string]any {
 	add("TopicDetail", rows.TopicDetail{}, true)
 	add("Partition", rows.Partition{}, true)
 	add("LeaderAndISR", rows.LeaderAndISR{}, true)
-	add("ReplicaLag", rows.ReplicaLag{}, true)
+	add("ReplicaLag", rows.ReplicaRate{}, true) // the pace is there with --watch only
 	add("Transition", rows.Transition{}, true)
 	add("Group", rows.Group{}, true)
 	add("GroupDetail", rows.GroupDetail{}, true)

@@ -2,9 +2,13 @@ package records
 
 import (
 	"bufio"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"kctl/admin"
 )
@@ -41,14 +45,15 @@ func compileFormat(format string) (func(*bufio.Writer, *admin.Record) error, err
 			literal = append(literal, b)
 			continue
 		}
-		if format[i] == '%' {
-			literal = append(literal, '%')
+		if format[i] == '%' || format[i] == '{' {
+			literal = append(literal, format[i])
 			continue
 		}
-		f, ok := fields[format[i]]
-		if !ok {
-			return nil, fmt.Errorf("%%%c is not known: %%v %%k %%t %%p %%o %%T %%D %%h %%s %%%%", format[i])
+		f, n, err := field(format[i:])
+		if err != nil {
+			return nil, err
 		}
+		i += n - 1
 		flush()
 		pieces = append(pieces, f)
 	}
@@ -60,6 +65,44 @@ func compileFormat(format string) (func(*bufio.Writer, *admin.Record) error, err
 		_, err := w.Write(nil) // a write error sticks to the writer and is returned here
 		return err
 	}, nil
+}
+
+// field finds what the letters after a percent sign stand for, and how many they are.
+func field(s string) (piece, int, error) {
+	if s[0] == 'v' || s[0] == 'k' {
+		if how, _, ok := strings.Cut(s[1:], "}"); ok && strings.HasPrefix(how, "{") {
+			enc := encodings[how[1:]]
+			if enc == nil {
+				return nil, 0, fmt.Errorf("%%%c{%s} is not known: {hex} {base64} {json}", s[0], how[1:])
+			}
+			of := func(r *admin.Record) []byte { return r.Value }
+			if s[0] == 'k' {
+				of = func(r *admin.Record) []byte { return r.Key }
+			}
+			return func(w *bufio.Writer, r *admin.Record) { w.WriteString(enc(of(r))) }, len(how) + 2, nil
+		}
+	}
+	f, ok := fields[s[0]]
+	if !ok {
+		return nil, 0, fmt.Errorf("%%%c is not known: %%v %%k %%t %%p %%o %%T %%D %%h %%s %%S %%K %%%%", s[0])
+	}
+	return f, 1, nil
+}
+
+// encodings write bytes as text; a null value is null in JSON and nothing otherwise.
+var encodings = map[string]func([]byte) string{
+	"hex":    hex.EncodeToString,
+	"base64": base64.StdEncoding.EncodeToString,
+	"json": func(b []byte) string {
+		if b == nil {
+			return "null"
+		}
+		var out strings.Builder
+		enc := json.NewEncoder(&out)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(string(b)) // a string always encodes
+		return strings.TrimSuffix(out.String(), "\n")
+	},
 }
 
 func escape(c byte) (byte, error) {
@@ -89,6 +132,8 @@ var fields = map[byte]piece{
 		w.WriteString(r.Timestamp.UTC().Format("2006-01-02T15:04:05.000") + "Z")
 	},
 	's': func(w *bufio.Writer, r *admin.Record) { writeInt(w, int64(len(r.Value))) },
+	'S': func(w *bufio.Writer, r *admin.Record) { writeInt(w, int64(len(r.Value))) },
+	'K': func(w *bufio.Writer, r *admin.Record) { writeInt(w, int64(len(r.Key))) },
 	'h': func(w *bufio.Writer, r *admin.Record) {
 		for i, h := range r.Headers {
 			if i > 0 {

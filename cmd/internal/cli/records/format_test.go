@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kctl/admin"
 )
 
@@ -19,11 +21,13 @@ func record() *admin.Record {
 
 func TestFormat(t *testing.T) {
 	for format, want := range map[string]string{
-		`%v\n`:              "v%v\n",
-		`%t/%p@%o %k=%v %s`: "t/3@42 k=v%v 3",
-		`%T\t%D`:            "1700000000123\t2023-11-14T22:13:20.123Z",
-		`%h %% \\ \0`:       "a=1,b= % \\ \x00",
-		``:                  "",
+		`%v\n`:                              "v%v\n",
+		`%t/%p@%o %k=%v %s`:                 "t/3@42 k=v%v 3",
+		`%T\t%D`:                            "1700000000123\t2023-11-14T22:13:20.123Z",
+		`%h %% \\ \0`:                       "a=1,b= % \\ \x00",
+		``:                                  "",
+		`%K %S %v{hex} %k{base64} %v{json}`: `1 3 762576 aw== "v%v"`,
+		`%v%{x}`:                            "v%v{x}",
 	} {
 		write, err := compileFormat(format)
 		if err != nil {
@@ -39,7 +43,7 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", format, b.String(), want)
 		}
 	}
-	for _, bad := range []string{`%`, `\`, `%x`, `\q`} {
+	for _, bad := range []string{`%`, `\`, `%x`, `\q`, `%v{rot13}`} {
 		if _, err := compileFormat(bad); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
@@ -82,11 +86,59 @@ func TestReadLine(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	o := &produceOptions{separator: "::"}
+	o := &produceOptions{separator: "::", fixed: map[string]bool{}}
 	for in, want := range map[string]string{"a::b::c": "a|b::c", "abc": "|abc", "::b": "|b", "a::": "a|"} {
 		k, v := o.split([]byte(in))
 		if string(k)+"|"+string(v) != want {
 			t.Errorf("%q: %q %q", in, k, v)
+		}
+	}
+}
+
+// TestInput: lines with headers, a fixed key and a null marker, and the JSON of consume, become the records they stand for.
+func TestInput(t *testing.T) {
+	o := &produceOptions{separator: ":", headersFirst: true, null: "NULL", fixed: map[string]bool{"null": true}, headers: []admin.Header{{Key: "all", Value: []byte("x")}}}
+	r, err := o.record([]byte("a=1,b=\tk:v:w"))
+	if err != nil || string(r.Key) != "k" || string(r.Value) != "v:w" || len(r.Headers) != 3 || r.Headers[0].Key != "a" || string(r.Headers[2].Value) != "x" {
+		t.Errorf("%+v %v", r, err)
+	}
+	if r, err = o.record([]byte("\tNULL:NULL")); err != nil || r.Key != nil || r.Value != nil || len(r.Headers) != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, err = o.record([]byte("no headers")); err == nil {
+		t.Error("a line without headers is taken")
+	}
+	o = &produceOptions{key: "fixed", fixed: map[string]bool{"key": true}}
+	if r, err = o.record([]byte("a:b")); err != nil || string(r.Key) != "fixed" || string(r.Value) != "a:b" {
+		t.Errorf("%+v %v", r, err)
+	}
+	o = &produceOptions{input: "json"}
+	for _, want := range []*admin.Record{
+		record(), {Key: []byte{0xff}, Value: nil, Timestamp: time.UnixMilli(1), Headers: []admin.Header{{Key: "h", Value: []byte{0}}}}, {Value: []byte(`"`)},
+	} {
+		var b bytes.Buffer
+		w := bufio.NewWriter(&b)
+		if err := writeJSON(w, want); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Flush()
+		got, err := o.record(bytes.TrimSpace(b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := *want
+		same.Topic, same.Partition, same.Offset = "", 0, 0
+		if !got.Timestamp.Equal(same.Timestamp) && same.Timestamp.UnixMilli() > 0 {
+			t.Errorf("timestamp %v, want %v", got.Timestamp, same.Timestamp)
+		}
+		same.Timestamp = got.Timestamp
+		if d := cmp.Diff(&same, got); d != "" {
+			t.Error(d)
+		}
+	}
+	for _, bad := range []string{"", "null", "[]", `{"value":1}`, `{"value":"x","encoding":"rot13"}`, `{"value":"%%","encoding":"base64"}`, `{"valeu":"x"}`, `{} {}`} {
+		if r, err := o.record([]byte(bad)); err == nil {
+			t.Errorf("%q is %+v", bad, r)
 		}
 	}
 }

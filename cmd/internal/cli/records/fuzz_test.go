@@ -64,3 +64,26 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// FuzzRecordJSON: an object is refused, or its record prints as an object that gives the same record.
+func FuzzRecordJSON(f *testing.F) {
+	for _, s := range []string{`{"key":"a","value":null,"headers":[{"key":"h","value":"x"}]}`, `{"value":"/w==","encoding":"base64"}`, `null`, `{`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := recordOfJSON(line)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		w := bufio.NewWriter(&out)
+		if err := writeJSON(w, r); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Flush()
+		again, err := recordOfJSON(bytes.TrimSpace(out.Bytes()))
+		if err != nil || !bytes.Equal(again.Key, r.Key) || !bytes.Equal(again.Value, r.Value) || len(again.Headers) != len(r.Headers) {
+			t.Fatalf("%q: %+v, then %+v, %v", line, r, again, err)
+		}
+	})
+}

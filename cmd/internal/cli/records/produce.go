@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,11 +21,17 @@ import (
 )
 
 type produceOptions struct {
-	f         *factory.Factory
-	opts      admin.ProduceOptions
-	acks      string
-	separator string
-	yes       factory.ChangeFlags
+	f            *factory.Factory
+	opts         admin.ProduceOptions
+	acks         string
+	separator    string
+	input        string // lines or json
+	key, null    string
+	headerArgs   []string
+	headers      []admin.Header
+	headersFirst bool
+	fixed        map[string]bool // which of --key and --null are given
+	yes          factory.ChangeFlags
 }
 
 // NewProduce returns the verb.
@@ -34,11 +41,18 @@ func NewProduce(f *factory.Factory) *cobra.Command {
 		Use:   "produce TOPIC",
 		Short: "Write the lines of stdin as records",
 		Long: `Write each line of stdin as one record, without its line end. With --key-separator the part before the first
-separator is the key; a line without it has no key. Exit 0 means that every record was acknowledged.`,
+separator is the key; a line without it has no key. With --headers a line begins with headers and a tab: a=1,b=2.
+With --null TEXT a key or value of that text is null; a record with a null value is a tombstone.
+
+--input json reads the objects of kctl consume -o json: key, value, headers, encoding and timestamp. Exit 0 means that
+every record was acknowledged.`,
 		Example: `  seq 1 1000 | kctl produce orders
-  kctl produce orders --key-separator : --acks all --compression zstd < orders.txt`,
+  kctl produce orders --key-separator : --acks all --compression zstd < orders.txt
+  echo NULL | kctl produce orders --key customer-7 --null NULL --header source=repair
+  kctl consume orders -e --from-beginning -o json | kctl produce orders-copy --input json`,
 		Args: verb.Args(1, 1, "one topic name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.fixed = map[string]bool{"key": cmd.Flags().Changed("key"), "null": cmd.Flags().Changed("null")}
 			if err := o.parse(args[0]); err != nil {
 				return err
 			}
@@ -48,11 +62,16 @@ separator is the key; a line without it has no key. Exit 0 means that every reco
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&o.separator, "key-separator", "", "text between key and value")
+	fl.StringVarP(&o.key, "key", "k", "", "the key of every record")
+	fl.StringArrayVarP(&o.headerArgs, "header", "H", nil, "a header of every record, key=value; repeatable")
+	fl.BoolVar(&o.headersFirst, "headers", false, "a line begins with headers and a tab: a=1,b=2")
+	fl.StringVar(&o.null, "null", "", "text that stands for a null key or value")
+	fl.StringVar(&o.input, "input", "lines", "lines, or json as kctl consume -o json prints it")
 	fl.StringVar(&o.acks, "acks", "all", "who must have a record before it counts: all, 1, 0")
 	fl.StringVar(&o.opts.Compression, "compression", "none", "none, gzip, snappy, lz4 or zstd")
 	fl.Int32Var(&o.opts.Partition, "partition", -1, "write to this partition (-1: by key)")
 	factory.AddChangeFlags(fl, &o.yes)
-	for flag, words := range map[string][]string{"acks": {"all", "1", "0"}, "compression": {"none", "gzip", "snappy", "lz4", "zstd"}} {
+	for flag, words := range map[string][]string{"acks": {"all", "1", "0"}, "compression": {"none", "gzip", "snappy", "lz4", "zstd"}, "input": {"lines", "json"}} {
 		// The only error is a flag that does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(flag, verb.Fixed(words...))
 	}
@@ -77,7 +96,29 @@ func (o *produceOptions) parse(topic string) error {
 	if err := o.opts.Check(); err != nil {
 		return err
 	}
+	if err := o.parseInput(); err != nil {
+		return err
+	}
 	return o.f.Writable()
+}
+
+func (o *produceOptions) parseInput() error {
+	switch {
+	case o.input != "lines" && o.input != "json":
+		return exit.Usagef("--input %q is not lines or json", o.input)
+	case o.input == "json" && (o.separator != "" || o.headersFirst || o.fixed["key"] || o.fixed["null"]):
+		return exit.Usagef("--input json excludes --key-separator, --headers, --key and --null: the objects say it")
+	case o.fixed["key"] && o.separator != "":
+		return exit.Usagef("--key excludes --key-separator")
+	}
+	for _, h := range o.headerArgs {
+		k, v, ok := strings.Cut(h, "=")
+		if !ok || k == "" {
+			return exit.Usagef("--header %q is not key=value", h)
+		}
+		o.headers = append(o.headers, admin.Header{Key: k, Value: []byte(v)})
+	}
+	return nil
 }
 
 // lineMax bounds one line, so that a file without line ends cannot fill the memory.
@@ -118,6 +159,7 @@ func runProduce(ctx context.Context, o *produceOptions) error {
 // feed reads lines until the end of the input or the first failure.
 func (o *produceOptions) feed(p *admin.Producer) error {
 	r := bufio.NewReaderSize(o.f.IO.In, 256<<10)
+	n := 0
 	for {
 		line, err := readLine(r)
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -126,8 +168,12 @@ func (o *produceOptions) feed(p *admin.Producer) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		key, value := o.split(line)
-		if perr := p.Produce(key, value); perr != nil {
+		n++
+		rec, perr := o.record(line)
+		if perr != nil {
+			return exit.Usagef("line %d: %v", n, perr)
+		}
+		if perr := p.ProduceRecord(rec); perr != nil {
 			return perr
 		}
 		if err != nil {
