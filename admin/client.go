@@ -27,6 +27,7 @@ type Config struct {
 	SASL      sasl.Mechanism   // nil: none
 	Security  string           // security.protocol as configured, for messages; default PLAINTEXT
 	Logger    *slog.Logger     // nil: silent
+	FromDir   string           // a ZooKeeper data directory is read instead of a cluster; set by ReadFromDir
 
 	// ClusterID refuses every answer of another cluster; empty accepts any.
 	ClusterID string

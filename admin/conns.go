@@ -19,6 +19,9 @@ import (
 
 // seedAddrs are the addresses to start from: those configured, or those of the brokers in ZooKeeper.
 func (c *Client) seedAddrs(ctx context.Context) ([]string, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.seeds) > 0 {
@@ -61,6 +64,9 @@ func (c *Client) conn(addr string) (*kgo.Client, error) {
 
 // askAddr sends req to one address, within the broker timeout.
 func (c *Client) askAddr(ctx context.Context, addr string, req kmsg.Request) (kmsg.Response, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, err
+	}
 	cl, err := c.conn(addr)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,9 @@ func (c *Client) Snapshot(ctx context.Context, opts SnapshotOptions) (*model.Sna
 }
 
 func (c *Client) snapshot(ctx context.Context, opts SnapshotOptions) (*model.Snapshot, error) {
+	if c.cfg.FromDir != "" {
+		opts.Source, opts.Probe = model.SourceZooKeeper, false
+	}
 	if opts.Source == model.SourceZooKeeper {
 		return c.snapshotZooKeeper(ctx, opts)
 	}

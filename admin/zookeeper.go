@@ -35,6 +35,9 @@ func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
 	if err == nil {
 		return zk, nil
 	}
+	if own, ok := errors.AsType[*Error](err); ok {
+		return nil, own
+	}
 	e := &Error{Kind: Unreachable, Msg: "ZooKeeper " + c.cfg.ZooKeeper.String(), Err: err}
 	switch {
 	case errors.Is(err, zkutil.ErrNoChroot):

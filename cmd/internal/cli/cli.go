@@ -22,6 +22,7 @@ import (
 	"kctl/cmd/internal/cli/contexts"
 	"kctl/cmd/internal/cli/controller"
 	"kctl/cmd/internal/cli/doctor"
+	"kctl/cmd/internal/cli/dump"
 	"kctl/cmd/internal/cli/elect"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
@@ -108,7 +109,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	root.SetHelpTemplate(root.HelpTemplate() + exitCodes(root))
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
-		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f),
+		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), dump.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f),
 		doctor.New(f), leftovers.New(f), lab.New(f),
 		groups.New(f), transactions.New(f),
 		logdirs.New(f),

@@ -57,8 +57,11 @@ type Settings struct {
 	NoHeaders       bool
 	Timeout         time.Duration
 	Verbose         bool
+	FromDir         string            // DIR[@/chroot] of --from-dir
 	Properties      admin.Properties  // may hold secrets
 	Origin          map[string]string // where each address came from: flag, environment, context, default
+
+	say func(format string, args ...any)
 }
 
 // The names of the global flags; each has an environment variable KCTL_NAME.
@@ -72,6 +75,7 @@ const (
 	FlagTimeout       = "timeout"
 	FlagVerbose       = "verbose"
 	FlagProperty      = "property"
+	FlagFromDir       = "from-dir"
 )
 
 // DefaultBootstrap is tried when nothing says where the cluster is.
@@ -84,6 +88,7 @@ func AddGlobalFlags(fs *pflag.FlagSet) {
 	fs.String(FlagContext, "", "named cluster of the configuration file [KCTL_CONTEXT]")
 	fs.String(FlagCommandConfig, "", "a Java client's .properties file [KCTL_COMMAND_CONFIG]")
 	fs.StringArrayP(FlagProperty, "X", nil, "client setting key=value, repeatable; -X list shows them")
+	fs.String(FlagFromDir, "", "read a ZooKeeper data directory, DIR[@/chroot], instead of a cluster [KCTL_FROM_DIR]")
 	fs.StringP(FlagOutput, "o", "table", "output: "+strings.Join(output.Formats(), "|")+" [KCTL_OUTPUT]")
 	fs.Bool(FlagNoHeaders, false, "leave out the headings of tables [KCTL_NO_HEADERS]")
 	fs.Duration(FlagTimeout, admin.DefaultTimeout, "time for one operation on the cluster [KCTL_TIMEOUT]")
@@ -131,6 +136,9 @@ func (f *Factory) load() (*Settings, error) {
 	s.Output = output.Format(v.GetString(FlagOutput))
 	if !slices.Contains(output.Formats(), string(s.Output)) {
 		return nil, exit.Usagef("output %q is not one of %s", s.Output, strings.Join(output.Formats(), ", "))
+	}
+	if err := f.fromDir(s); err != nil {
+		return nil, err
 	}
 	s.NoHeaders, s.Verbose = v.GetBool(FlagNoHeaders), v.GetBool(FlagVerbose)
 	if s.Timeout, err = time.ParseDuration(v.GetString(FlagTimeout)); err != nil || s.Timeout <= 0 {
@@ -269,6 +277,9 @@ func (s *Settings) Config() (admin.Config, error) {
 	if cfg.Timeout == 0 || s.Timeout != admin.DefaultTimeout {
 		cfg.Timeout = s.Timeout
 	}
+	if s.FromDir != "" {
+		return cfg, s.readFromDir(&cfg)
+	}
 	var err error
 	if s.BootstrapServer != "" {
 		if cfg.Bootstrap, err = admin.ParseBootstrap(s.BootstrapServer); err != nil {
@@ -353,6 +364,9 @@ func (f *Factory) Writable() error {
 	s, err := f.Settings()
 	if err != nil {
 		return err
+	}
+	if s.FromDir != "" {
+		return exit.Usagef("nothing can be changed with --from-dir: a data directory is only read")
 	}
 	if s.ReadOnly {
 		return &exit.Error{
