@@ -24,6 +24,7 @@ import (
 	"kctl/broker/server"
 	"kctl/broker/storage"
 	"kctl/broker/topicadmin"
+	"kctl/broker/vfs"
 	"kctl/zkutil"
 	"kctl/zkutil/cluster"
 )
@@ -34,6 +35,8 @@ type Options struct {
 	Registerer *prometheus.Registry // nil: an own one, served on metrics.listener
 	// ZooKeeperDialer opens connections to ZooKeeper; nil: TCP. Tests put faults in between.
 	ZooKeeperDialer zkutil.Dialer
+	// FS is where the log directories are; nil: the disk. Tests let it fail.
+	FS vfs.FS
 }
 
 // Broker is one broker of a cluster.
@@ -76,6 +79,9 @@ func New(static *config.Broker, opts Options) *Broker {
 	}
 	if opts.Registerer == nil {
 		opts.Registerer = prometheus.NewRegistry()
+	}
+	if opts.FS == nil {
+		opts.FS = vfs.OS{}
 	}
 	b := &Broker{
 		static: static, opts: opts, reg: opts.Registerer, id: static.ID,
@@ -276,6 +282,7 @@ func (b *Broker) configChanged(c config.Change) {
 		b.replica.ConfigChanged(c.Topic)
 		return
 	}
+	b.replica.ThrottlesChanged()
 	// The brokers' defaults are those of every topic.
 	seen := make(map[string]bool)
 	for _, p := range b.replica.Partitions() {

@@ -25,6 +25,8 @@ func (b *Broker) replicaOptions() replicashell.Options {
 		ZK:                      b.zk,
 		BrokerAddr:              b.brokerAddr,
 		TopicConfig:             b.dynamic.TopicConfig,
+		ThrottledReplicas:       b.throttledReplicas,
+		Throttles:               b.throttles,
 		IsAlive:                 b.cache.IsAlive,
 		OnLeadership:            b.onLeadership,
 		Logger:                  b.log,
@@ -97,5 +99,20 @@ func (b *Broker) brokerAddr(id cluster.BrokerID) (string, bool) {
 func (b *Broker) onLeadership(tp cluster.TopicPartition, leader bool, epoch cluster.LeaderEpoch) {
 	if tp.Topic == groupshell.OffsetsTopic {
 		b.groups.OnLeadership(tp.Partition, leader, epoch)
+	}
+}
+
+// throttledReplicas returns the lists of a topic's throttled replicas.
+func (b *Broker) throttledReplicas(topic string) (leader, follower string) {
+	o := b.dynamic.Overrides(topic)
+	return o["leader.replication.throttled.replicas"], o["follower.replication.throttled.replicas"]
+}
+
+// throttles returns the bounds of replication, dynamic values included.
+func (b *Broker) throttles() replicashell.Throttles {
+	return replicashell.Throttles{
+		Leader:   b.dynamic.Long("leader.replication.throttled.rate"),
+		Follower: b.dynamic.Long("follower.replication.throttled.rate"),
+		Moves:    b.dynamic.Long("replica.alter.log.dirs.io.max.bytes.per.second"),
 	}
 }

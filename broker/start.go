@@ -18,7 +18,6 @@ import (
 	"kctl/broker/obs"
 	"kctl/broker/server"
 	"kctl/broker/storage"
-	"kctl/broker/vfs"
 	"kctl/zkutil"
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
@@ -242,7 +241,7 @@ func (b *Broker) open(ctx context.Context) error {
 	clean := stoppedClean(b.static.LogDirs)
 	v := b.static.Values()
 	start := time.Now()
-	store, err := storage.OpenManager(vfs.OS{}, b.static.LogDirs, storage.ManagerOptions{
+	store, err := storage.OpenManager(b.opts.FS, b.static.LogDirs, storage.ManagerOptions{
 		BrokerID:               b.id,
 		ClusterID:              b.clusterID,
 		BrokerEpoch:            b.brokerEpoch,

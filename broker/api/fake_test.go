@@ -70,6 +70,9 @@ func (f *fakes) HandleStopReplica(_ context.Context, r *kmsg.StopReplicaRequest)
 func (f *fakes) DescribeLogDirs(_ context.Context, r *kmsg.DescribeLogDirsRequest) *kmsg.DescribeLogDirsResponse {
 	return empty[*kmsg.DescribeLogDirsResponse](r)
 }
+func (f *fakes) AlterReplicaLogDirs(_ context.Context, r *kmsg.AlterReplicaLogDirsRequest) *kmsg.AlterReplicaLogDirsResponse {
+	return empty[*kmsg.AlterReplicaLogDirsResponse](r)
+}
 func (f *fakes) BrokersChanged() {}
 func (f *fakes) IsActive() bool  { return !f.passive.Load() }
 func (f *fakes) HandleAlterPartition(_ context.Context, r *kmsg.AlterPartitionRequest) *kmsg.AlterPartitionResponse {

@@ -32,7 +32,7 @@ func definitions() []definition {
 		leaderAndISRAPI, stopReplicaAPI, updateMetadataAPI, controlledShutdownAPI,
 		offsetCommitAPI, offsetFetchAPI, findCoordinatorAPI, joinGroupAPI, heartbeatAPI, leaveGroupAPI, syncGroupAPI,
 		describeGroupsAPI, listGroupsAPI, apiVersionsAPI, createTopicsAPI, deleteTopicsAPI, deleteRecordsAPI,
-		initProducerIDAPI, offsetForLeaderEpochAPI, describeConfigsAPI, alterConfigsAPI, describeLogDirsAPI,
+		initProducerIDAPI, offsetForLeaderEpochAPI, describeConfigsAPI, alterConfigsAPI, alterReplicaLogDirsAPI, describeLogDirsAPI,
 		describeACLsAPI, createACLsAPI, deleteACLsAPI,
 		createPartitionsAPI, deleteGroupsAPI, electLeadersAPI, incrementalAlterConfigsAPI,
 		alterPartitionReassignmentsAPI, listPartitionReassignmentsAPI, offsetDeleteAPI,
@@ -86,6 +86,9 @@ func New(deps Deps) *Service {
 	for i := range defs {
 		d := &defs[i]
 		if _, ok := s.Data.(RecordDeleter); !ok && d.key == deleteRecordsAPI.key {
+			continue
+		}
+		if _, ok := s.Replication.(DirMover); !ok && d.key == alterReplicaLogDirsAPI.key {
 			continue
 		}
 		s.table[d.key] = d

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"kctl/broker"
 	"kctl/broker/config"
+	"kctl/broker/vfs"
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkserver"
 )
@@ -32,6 +34,7 @@ type Cluster struct {
 	nodes map[cluster.BrokerID]*node
 	ports map[cluster.BrokerID]string // of brokers that are down
 	log   *slog.Logger
+	fs    func(cluster.BrokerID) vfs.FS // nil: the disk
 }
 
 // node is one broker and the life of its Run.
@@ -44,8 +47,16 @@ type node struct {
 }
 
 // Start runs n brokers with ids 1..n and waits until all of them serve. props are key=value pairs of
-// server.properties for every broker. With KBROKER_TEST_LOG set, the brokers log to stderr.
+// server.properties for every broker; %d in a value is the broker's own folder. With KBROKER_TEST_LOG set, the
+// brokers log to stderr.
 func Start(t testing.TB, n int, props ...string) *Cluster {
+	t.Helper()
+	return StartOn(t, n, nil, props...)
+}
+
+// StartOn is Start with the file systems of the brokers' log directories, which are asked for at each start of a
+// broker; nil is the disk.
+func StartOn(t testing.TB, n int, fs func(cluster.BrokerID) vfs.FS, props ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, dir: t.TempDir(), nodes: make(map[cluster.BrokerID]*node), ports: make(map[cluster.BrokerID]string), props: map[string]string{
 		"offsets.topic.replication.factor": strconv.Itoa(min(3, n)),
@@ -66,6 +77,7 @@ func Start(t testing.TB, n int, props ...string) *Cluster {
 		out = os.Stderr
 	}
 	c.log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c.fs = fs
 	zk, err := zkserver.Start(context.Background(), zkserver.Config{DataDir: filepath.Join(c.dir, "zookeeper"), TickTime: 200 * time.Millisecond, MaxSessionTimeout: time.Minute, Logger: c.log})
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +97,11 @@ func (c *Cluster) launch(id cluster.BrokerID, port string) {
 	props := map[string]string{
 		"broker.id":         strconv.Itoa(int(id)),
 		"listeners":         "PLAINTEXT://127.0.0.1:" + port,
-		"log.dirs":          filepath.Join(c.dir, "broker-"+strconv.Itoa(int(id))),
+		"log.dirs":          c.Dir(id),
 		"zookeeper.connect": c.zk.Addr(),
 	}
 	for k, v := range c.props {
-		props[k] = v
+		props[k] = strings.ReplaceAll(v, "%d", c.Dir(id))
 	}
 	static, warnings, err := config.Load(props)
 	if err != nil || len(warnings) > 0 {
@@ -97,7 +109,11 @@ func (c *Cluster) launch(id cluster.BrokerID, port string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &gate{}
-	n := &node{b: broker.New(static, broker.Options{Logger: c.log, ZooKeeperDialer: g}), gate: g, stop: stop, done: make(chan error, 1)}
+	opts := broker.Options{Logger: c.log, ZooKeeperDialer: g}
+	if c.fs != nil {
+		opts.FS = c.fs(id)
+	}
+	n := &node{b: broker.New(static, opts), gate: g, stop: stop, done: make(chan error, 1)}
 	go func() { n.done <- n.b.Run(ctx) }()
 	c.nodes[id] = n
 	select {
@@ -136,6 +152,11 @@ func (c *Cluster) AwaitBrokers(n int) {
 			}
 		}
 	}
+}
+
+// Dir is a broker's folder: its log directory, unless log.dirs says otherwise.
+func (c *Cluster) Dir(id cluster.BrokerID) string {
+	return filepath.Join(c.dir, "broker-"+strconv.Itoa(int(id)))
 }
 
 // Broker returns a running broker.

@@ -177,6 +177,9 @@ func (f *fetch) finish() {
 	}
 	f.s.Collect.Unlock()
 	f.results = kept
+	if f.params.ReplicaID >= 0 {
+		f.m.countSent(kept)
+	}
 	if len(kept) > 1 {
 		slices.SortStableFunc(kept, func(a, b FetchResult) int {
 			if c := strings.Compare(a.TP.Topic, b.TP.Topic); c != 0 {
@@ -217,10 +220,14 @@ func (m *Manager) look(e *session.Entry, params *FetchParams, limit int, minOneB
 	var a after
 	p.mu.Lock()
 	log, bound := p.look(e, params, arrival, now, &r, &a)
+	held := log != nil && p.heldBack(params.ReplicaID, now)
 	p.mu.Unlock()
 	a.run()
 	if log == nil || bound <= e.FetchOffset {
 		return r, r.Err != 0 || r.Diverging != nil
+	}
+	if held {
+		return r, true // looked at again with the next fetch
 	}
 	if limit == 0 && !minOneBatch {
 		return r, true

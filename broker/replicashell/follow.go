@@ -24,6 +24,8 @@ type follow struct {
 	queued    bool               // in stream.changed
 	delayed   bool               // in stream.delayed
 	until     time.Time          // end of the back-off
+	throttled bool               // delayed by the throttle: whether it is over is looked at again then
+	level     bool               // the last answer left nothing to fetch; noted for throttled partitions only
 	removed   bool
 	logStart  int64 // as last sent
 }

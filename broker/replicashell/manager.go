@@ -28,8 +28,11 @@ type Manager struct {
 	sessions *session.Cache
 	streams  *streams
 	isr      *isrWriter
+	moves    *moves
 	leaders  *leadershipFeed
 	metrics  *metrics
+
+	throttles throttles
 
 	// control serialises the controller's requests. Before mu.
 	control         sync.Mutex
@@ -74,6 +77,9 @@ func NewManager(opts Options) *Manager {
 	}
 	m.streams = newStreams(m)
 	m.isr = newISRWriter(m)
+	m.moves = newMoves(m)
+	m.throttles = newThrottles()
+	m.ThrottlesChanged()
 	m.metrics = newMetrics(m, opts.Registerer)
 	return m
 }
@@ -88,6 +94,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		go func() { defer wg.Done(); f(ctx) }()
 	}
 	start(m.isr.run)
+	start(m.moves.run)
 	start(m.leaders.run)
 	start(m.tickLoop)
 	start(m.checkpointLoop)
@@ -243,6 +250,7 @@ func (m *Manager) Partitions() []PartitionInfo {
 
 // ConfigChanged makes the partitions of topic take up its configuration anew.
 func (m *Manager) ConfigChanged(topic string) {
+	m.topicThrottled(topic)
 	cfg := m.opts.TopicConfig(topic)
 	for _, p := range m.snapshot() {
 		if p.tp.Topic == topic {

@@ -162,7 +162,8 @@ func (m *Manager) epochEnd(version int16, topic string, q *kmsg.OffsetForLeaderE
 }
 
 // DescribeLogDirs answers with the size of each replica in each directory. OffsetLag is 0 as in Apache Kafka
-// for replicas that are not being moved between directories, unless the log ends below the high watermark.
+// for replicas that are not being moved between directories, unless the log ends below the high watermark; of a
+// future log it is what it lacks of the current one.
 func (m *Manager) DescribeLogDirs(ctx context.Context, req *kmsg.DescribeLogDirsRequest) *kmsg.DescribeLogDirsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeLogDirsResponse)
 	wanted := map[cluster.TopicPartition]bool{}
@@ -177,20 +178,25 @@ func (m *Manager) DescribeLogDirs(ctx context.Context, req *kmsg.DescribeLogDirs
 			byDir[l.Dir()] = append(byDir[l.Dir()], l)
 		}
 	}
+	for _, l := range m.storage.Futures() {
+		if req.Topics == nil || wanted[l.TopicPartition()] {
+			byDir[l.Dir()] = append(byDir[l.Dir()], l)
+		}
+	}
 	for _, d := range m.storage.Dirs() {
 		rd := kmsg.NewDescribeLogDirsResponseDir()
 		rd.Dir, rd.TotalBytes, rd.UsableBytes = d.Path, d.Total, d.Free
 		if !d.Online() {
 			rd.ErrorCode = kerr.KafkaStorageError.Code
 		} else {
-			rd.Topics = describeLogs(byDir[d.Path])
+			rd.Topics = m.describeLogs(byDir[d.Path])
 		}
 		resp.Dirs = append(resp.Dirs, rd)
 	}
 	return resp
 }
 
-func describeLogs(logs []*storage.Log) []kmsg.DescribeLogDirsResponseDirTopic {
+func (m *Manager) describeLogs(logs []*storage.Log) []kmsg.DescribeLogDirsResponseDirTopic {
 	slices.SortFunc(logs, func(a, b *storage.Log) int { return a.TopicPartition().Compare(b.TopicPartition()) })
 	var out []kmsg.DescribeLogDirsResponseDirTopic
 	for _, l := range logs {
@@ -202,6 +208,12 @@ func describeLogs(logs []*storage.Log) []kmsg.DescribeLogDirsResponseDirTopic {
 		}
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
 		p.Partition, p.Size, p.OffsetLag = tp.Partition, l.Size(), max(0, l.HighWatermark()-l.LogEndOffset())
+		if future, ok := m.storage.Future(tp); ok && future == l {
+			p.IsFuture, p.OffsetLag = true, 0
+			if current, ok := m.storage.Log(tp); ok {
+				p.OffsetLag = max(0, current.LogEndOffset()-l.LogEndOffset())
+			}
+		}
 		t := &out[len(out)-1]
 		t.Partitions = append(t.Partitions, p)
 	}

@@ -28,6 +28,11 @@ type Options struct {
 	BrokerAddr func(cluster.BrokerID) (addr string, ok bool)
 	// TopicConfig returns a topic's log configuration. Call ConfigChanged when it changes.
 	TopicConfig func(topic string) storage.Config
+	// ThrottledReplicas returns a topic's leader. and follower.replication.throttled.replicas; nil: none. Call
+	// ConfigChanged when they change.
+	ThrottledReplicas func(topic string) (leader, follower string)
+	// Throttles returns the bounds of replication; nil: none. Call ThrottlesChanged when they change.
+	Throttles func() Throttles
 	// IsAlive says whether a broker is registered, as far as the metadata cache knows; nil: always.
 	IsAlive func(cluster.BrokerID) bool
 	// OnLeadership is called when this broker becomes leader of a partition, or stops being it. Calls for
@@ -96,6 +101,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TopicConfig == nil {
 		o.TopicConfig = func(string) storage.Config { return storage.DefaultConfig() }
+	}
+	if o.ThrottledReplicas == nil {
+		o.ThrottledReplicas = func(string) (leader, follower string) { return "", "" }
+	}
+	if o.Throttles == nil {
+		o.Throttles = func() Throttles { return Unthrottled }
 	}
 	if o.IsAlive == nil {
 		o.IsAlive = func(cluster.BrokerID) bool { return true }

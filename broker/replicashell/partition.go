@@ -55,6 +55,7 @@ func (a *after) run() {
 
 func newPartition(m *Manager, tp cluster.TopicPartition) *partition {
 	cfg := m.opts.TopicConfig(tp.Topic)
+	m.topicThrottled(tp.Topic)
 	return &partition{m: m, tp: tp, core: replica.New(replica.Config{
 		Self: m.opts.BrokerID, LagTimeMax: m.opts.ReplicaLagTimeMax, MinInSync: int(cfg.MinInSyncReplicas)})}
 }
@@ -153,6 +154,9 @@ func (p *partition) openLog(eff replica.OpenLog, a *after) replica.Event {
 	}
 	p.log = log
 	p.openLogRef.Store(log)
+	if _, moving := p.m.storage.Future(p.tp); moving && log != nil {
+		p.m.moves.add(p.tp)
+	}
 	return ev
 }
 

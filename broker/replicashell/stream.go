@@ -195,8 +195,14 @@ func (s *stream) wakeDelayed() (next time.Duration) {
 		left := f.until.Sub(now)
 		switch {
 		case f.removed:
+		case left <= 0 && f.throttled && s.m.throttles.follower.exceeded(now):
+			f.until = now.Add(throttlePause)
+			kept = append(kept, f)
+			if next == 0 || throttlePause < next {
+				next = throttlePause
+			}
 		case left <= 0:
-			f.delayed = false
+			f.delayed, f.throttled = false, false
 			s.enqueue(f)
 		default:
 			kept = append(kept, f)
@@ -387,6 +393,9 @@ func (s *stream) nameChanged(req *kmsg.FetchRequest) {
 			held = append(held, f)
 			continue
 		}
+		if s.holdBack(f) {
+			continue
+		}
 		id := f.id(s.byID)
 		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != f.tp.Topic || req.Topics[n-1].TopicID != f.topicID {
 			t := kmsg.NewFetchRequestTopic()
@@ -468,6 +477,7 @@ func (s *stream) applyOne(sent sentFetch, rp *kmsg.FetchResponseTopicPartition) 
 	p.mu.Unlock()
 	a.run()
 	s.m.metrics.replicated(appended)
+	s.countReceived(sent.f, appended, lag)
 	return lag
 }
 

@@ -36,6 +36,10 @@ type Manager struct {
 	closed  bool
 	shared  *Config // the last configuration given, shared by logs that have the same
 
+	futures   map[cluster.TopicPartition]*Log    // see future.go
+	preferred map[cluster.TopicPartition]*logDir // where logs will be made
+	found     []*Log                             // future logs, while opening only
+
 	awakeMu sync.Mutex // innermost
 	awake   []*Log     // to which something happened since the last Housekeep
 
@@ -101,8 +105,8 @@ func (m *Manager) logsIn(d *logDir) []*Log {
 	return out
 }
 
-// Create returns the partition's log, making it when there is none: in the online directory with the fewest
-// logs, with partition.metadata when topicID is set. It is idempotent; an existing log takes cfg and, if it
+// Create returns the partition's log, making it when there is none: in the directory that Prefer named, else in
+// the online one with the fewest logs, with partition.metadata when topicID is set. It is idempotent; an existing log takes cfg and, if it
 // has none, the topic id; another id gives ErrTopicID. A new log is durable after its first Flush.
 func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg Config) (*Log, error) {
 	if !validTopic(tp.Topic) || tp.Partition < 0 {
@@ -118,9 +122,12 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 		l.wake()
 		return l, nil
 	}
-	d, err := m.pickDir()
-	if err != nil {
-		return nil, err
+	d := m.takePreferred(tp)
+	if d == nil {
+		var err error
+		if d, err = m.pickDir(); err != nil {
+			return nil, err
+		}
 	}
 	l := newLog(m, d, tp, m.share(cfg))
 	if err := l.create(topicID); err != nil {
@@ -217,6 +224,9 @@ func (m *Manager) Delete(tp cluster.TopicPartition) error {
 func (m *Manager) markDeleted(tp cluster.TopicPartition) (l *Log, entry int64, err error) {
 	m.createMu.Lock()
 	defer m.createMu.Unlock()
+	if err := m.deleteFuture(tp); err != nil {
+		return nil, 0, err
+	}
 	l, ok := m.Log(tp)
 	if !ok {
 		return nil, 0, nil
@@ -251,6 +261,11 @@ func (m *Manager) removeLater(d *logDir, path string, due int64) {
 
 // HighWatermark returns the checkpointed high watermark as of start or of the last checkpoint.
 func (m *Manager) HighWatermark(tp cluster.TopicPartition) (int64, bool) {
+	if l, ok := m.Log(tp); ok { // another directory may still name a log that has moved away
+		if v, ok := l.dir.highWatermark(tp); ok {
+			return v, true
+		}
+	}
 	for _, d := range m.dirs {
 		if v, ok := d.highWatermark(tp); ok && d.offline() == nil {
 			return v, true
@@ -370,6 +385,11 @@ func (m *Manager) closeDir(d *logDir) error {
 	}
 	for _, l := range logs {
 		l.shut()
+	}
+	for _, l := range m.Futures() {
+		if l.dir == d {
+			l.shut() // a copy: the next start checks it whatever state it is in
+		}
 	}
 	err = errors.Join(err, d.checkpointRecovery(m), d.checkpointStarts(m))
 	if err != nil || d.broken.Load() {

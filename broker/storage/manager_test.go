@@ -273,7 +273,7 @@ func TestStrangersInTheDirectory(t *testing.T) {
 	fs, m, l, c := newTestLog(t)
 	mustAppend(t, l, batch(t, 2, 1), 0)
 	must(t, m.Close())
-	for _, name := range []string{"lost+found", "no-number-x", "t-007", "-1", "x-future", "t-1.abc-future", "t-3.abc-stray"} {
+	for _, name := range []string{"lost+found", "no-number-x", "t-007", "-1", "x-future", "t-0.abc-future", "t-3.abc-stray"} {
 		must(t, fs.Mkdir("/data/"+name))
 	}
 	must(t, writePlain(fs, "/data/some file", nil))

@@ -45,6 +45,7 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 			m.takeOffline(d, err)
 		}
 	}
+	m.openFutures()
 	m.loaded.Store(true)
 	if m.online() == 0 {
 		err := fmt.Errorf("no usable log directory: %w", m.dirs[0].offline())
@@ -194,7 +195,12 @@ func (m *Manager) foundEntry(d *logDir, e vfs.Entry, shared **Config) (*Log, err
 	case deletedFolder.MatchString(e.Name):
 		m.pending = append(m.pending, pendingRemoval{path: filepath.Join(d.path, e.Name), dir: d})
 		return nil, nil
-	case strings.HasSuffix(e.Name, dirFuture), strings.HasSuffix(e.Name, dirStray):
+	case strings.HasSuffix(e.Name, dirFuture):
+		if l := m.foundFuture(d, e.Name); l != nil {
+			m.found = append(m.found, l)
+		}
+		return nil, nil
+	case strings.HasSuffix(e.Name, dirStray):
 		m.log.Warn("folder left alone", obs.KeyPath, filepath.Join(d.path, e.Name))
 		return nil, nil
 	}
@@ -272,6 +278,11 @@ func (m *Manager) takeOffline(d *logDir, reason error) []cluster.TopicPartition 
 		if l.dir == d {
 			gone = append(gone, tp)
 			m.setLog(tp, nil)
+		}
+	}
+	for tp, l := range m.futures {
+		if l.dir == d {
+			m.setFuture(tp, nil)
 		}
 	}
 	m.mu.Unlock()

@@ -14,6 +14,9 @@ import (
 func (m *Manager) Stray(tp cluster.TopicPartition) error {
 	m.createMu.Lock()
 	defer m.createMu.Unlock()
+	if err := m.deleteFuture(tp); err != nil {
+		return err
+	}
 	l, ok := m.Log(tp)
 	if !ok {
 		return nil
