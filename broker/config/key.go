@@ -59,6 +59,9 @@ func (k Key) Check(value string) error {
 	case Int, Short, Long, Double:
 		return k.checkNumber(value)
 	case List:
+		if strings.HasSuffix(k.Name, throttledReplicas) && !validThrottled(value) {
+			return k.invalid(value, "* or a list of partition:broker, both from 0 up")
+		}
 		for _, v := range SplitList(value) {
 			if len(k.OneOf) > 0 && !slices.Contains(k.OneOf, v) {
 				return k.invalid(value, "a list of "+strings.Join(k.OneOf, ", "))
@@ -128,6 +131,27 @@ func (k Key) invalid(value, allowed string) error {
 		value = "[hidden]"
 	}
 	return fmt.Errorf("invalid value %q for configuration %s: must be %s", value, k.Name, allowed)
+}
+
+// throttledReplicas ends the names of the two keys that list replicas.
+const throttledReplicas = ".replication.throttled.replicas"
+
+// validThrottled reports whether value names replicas, as Apache Kafka checks it: nothing, * or partition:broker pairs.
+func validThrottled(value string) bool {
+	if value == "*" {
+		return true
+	}
+	for _, pair := range SplitList(value) {
+		part, broker, ok := strings.Cut(pair, ":")
+		if !ok || !digits(part) || !digits(broker) {
+			return false
+		}
+	}
+	return true
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // SplitList cuts a comma-separated list and trims its items; empty items vanish.

@@ -34,7 +34,8 @@ import (
 //
 // A script that stops early passes: testscript's own "stop" must not be used for brokers.
 //
-// $BROKERS, $ZK and $CONTROLLER name the cluster; kctl is given the first two by its environment.
+// $DIR1 to $DIR3 are the brokers' folders; a cluster.properties beside the scripts sets more of the brokers, with %d
+// for that folder. $BROKERS, $ZK and $CONTROLLER name the cluster; kctl is given the first two by its environment.
 func TestScripts(t *testing.T) {
 	dirs, err := os.ReadDir("testdata")
 	if err != nil {
@@ -42,13 +43,14 @@ func TestScripts(t *testing.T) {
 	}
 	for _, d := range dirs {
 		t.Run(d.Name(), func(t *testing.T) {
-			c := brokertest.Start(t, 3, "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=3000")
+			c := brokertest.Start(t, 3, append(properties(t, d.Name()), "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=3000")...)
 			testscript.Run(t, testscript.Params{
 				Dir: filepath.Join("testdata", d.Name()), RequireExplicitExec: true,
 				Setup: func(e *testscript.Env) error {
 					for name, value := range map[string]string{
 						"HOME": e.WorkDir, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ","), "KCTL_ZOOKEEPER": c.ZooKeeper(),
 						"BROKERS": strings.Join(c.Addrs(), ","), "BROKER": c.Addrs()[0], "ZK": c.ZooKeeper(), "CONTROLLER": fmt.Sprint(c.Controller()),
+						"DIR1": c.Dir(1), "DIR2": c.Dir(2), "DIR3": c.Dir(3),
 						"LONGEST": strings.Repeat("a", 249), "TOOLONG": strings.Repeat("a", 250),
 					} {
 						e.Setenv(name, value)
@@ -59,6 +61,16 @@ func TestScripts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// properties are the brokers' settings in cluster.properties beside the scripts of a folder, if there is one.
+func properties(t *testing.T, folder string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", folder, "cluster.properties"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(data))
 }
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
