@@ -21,6 +21,7 @@ import (
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/verb"
+	"kctl/cmd/internal/cli/zk"
 	"kctl/cmd/internal/version"
 )
 
@@ -111,6 +112,7 @@ func schemas() map[string]map[string]any {
 	add("DirReplica", rows.DirReplica{}, true)
 	add("DirMove", rows.DirMove{}, true)
 	add("Znode", rows.Znode{}, true)
+	add("ZnodeChange", zk.ChangeRow{}, false)
 	add("TopicChange", rows.TopicChange{}, true)
 	add("ACLChange", rows.ACLChange{}, true)
 	add("ACL", rows.ACL{}, true)

@@ -21,7 +21,8 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("zk", "The ZooKeeper tree as stored; needs -z", newLs(f), newGet(f), newTree(f), newStat(f))
+	return verb.NewGroup("zk", "The ZooKeeper tree as stored; needs -z", newLs(f), newGet(f), newTree(f), newStat(f),
+		newSet(f), newCreate(f), newDelete(f))
 }
 
 // pathArg is the optional PATH argument, / by default.
