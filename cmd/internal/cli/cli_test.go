@@ -270,7 +270,7 @@ func TestVersionSchemaAndDocs(t *testing.T) {
 	k := newKctl(t)
 	k.run("version").want(exit.OK, "kctl ", "")
 	k.run("version", "-o", "json").want(exit.OK, `"apiVersion": "kctl/v1"`, "")
-	k.run("schema").want(exit.OK, "LeaderAndISR\nLeaderAndISRList\n", "")
+	k.run("schema").want(exit.OK, "LeaderAndISR\nLeaderAndISRChange\nLeaderAndISRChangeList\n", "")
 	k.run("schema", "PartitionList").want(exit.OK, `"preferredLeader"`, "")
 	k.run("-X", "list").want(exit.OK, "sasl.jaas.config", "")
 	k.run("history", "-o", "json").want(exit.OK, `"kind": "ChangeList"`, "")

@@ -15,7 +15,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("leader-and-isr", "The leaderAndISR of partitions as ZooKeeper holds it", newGet(f))
+	return verb.NewGroup("leader-and-isr", "The leaderAndISR of partitions as ZooKeeper holds it", newGet(f), newSet(f), newWatch(f), newRestore(f))
 }
 
 func newGet(f *factory.Factory) *cobra.Command {

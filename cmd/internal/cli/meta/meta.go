@@ -96,6 +96,8 @@ func schemas() map[string]map[string]any {
 	add("TopicDetail", rows.TopicDetail{}, true)
 	add("Partition", rows.Partition{}, true)
 	add("LeaderAndISR", rows.LeaderAndISR{}, true)
+	add("LeaderAndISRChange", rows.LeaderAndISRChange{}, true)
+	add("LeaderAndISREvent", rows.LeaderAndISREvent{}, false)
 	add("ReplicaLag", rows.ReplicaRate{}, true) // the pace is there with --watch only
 	add("Transition", rows.Transition{}, true)
 	add("Group", rows.Group{}, true)
