@@ -66,8 +66,9 @@ scale: build ## 10,000 partitions RF 3 in one kbroker dev: start, idle CPU, kctl
 peers: build ## real ZooKeeper, Apache Kafka and other projects' clients
 	WORK='$(WORK)' PEERS='$(PEERS)' .ci/peers
 
-bench: build ## side by side with Apache Kafka; writes docs/benchmarks.md
+bench: build ## side by side with Apache Kafka; writes docs/benchmarks.md and docs/benchmarks-kctl.md
 	WORK='$(WORK)' PEERS='$(PEERS)' .ci/bench
+	WORK='$(WORK)' PEERS='$(PEERS)' .ci/bench-kctl
 
 docs: build ## man pages and the command reference, generated from the commands
 	rm -rf docs/reference && mkdir -p docs/reference
