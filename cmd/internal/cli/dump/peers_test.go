@@ -28,7 +28,7 @@ import (
 func TestSameAsDumpLogSegments(t *testing.T) {
 	data, jars := os.Getenv("KCTL_PEER_DATA"), os.Getenv("KCTL_KAFKA_JARS")
 	if data == "" || jars == "" {
-		t.Skip("KCTL_PEER_DATA and KCTL_KAFKA_JARS are not set")
+		t.Fatal("KCTL_PEER_DATA and KCTL_KAFKA_JARS are not set")
 	}
 	topic := fill(t, os.Getenv("KCTL_PEER_BOOTSTRAP"))
 	for ext, verb := range map[string]string{"log": "segment", "index": "index", "timeindex": "timeindex", "txnindex": "txnindex", "snapshot": "snapshot"} {

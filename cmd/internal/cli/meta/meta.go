@@ -15,7 +15,6 @@ import (
 	"kctl/admin/plan"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/contexts"
-	"kctl/cmd/internal/cli/dump"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/output"
@@ -128,9 +127,7 @@ func schemas() map[string]map[string]any {
 	add("Change", HistoryRow{}, true)
 	add("Version", version.Info{}, false)
 	add("Record", records.Document{}, false)
-	for name, row := range dump.Rows() {
-		add(name, row, false)
-	}
+	addDump(add)
 	add("Error", exit.Document{}, false)
 	out["Broker"] = rows.SchemaOf("Broker", rows.BrokerDetail{}, false) // a single one has its listeners
 	return out
