@@ -17,9 +17,6 @@ import (
 	"kctl/zkutil/znode"
 )
 
-// labID is an id that no topic gets: real ones are random.
-var labID = cluster.TopicID{'k', 'c', 't', 'l', ' ', 'l', 'a', 'b'}
-
 // CheckDevCluster refuses every cluster that is not recognisably one of kbroker dev: it carries the mark that only kbroker dev
 // writes, and every registered broker listens on loopback addresses alone.
 func (c *Client) CheckDevCluster(ctx context.Context) error {
@@ -89,7 +86,7 @@ func (c *Client) RunLab(ctx context.Context, s plan.LabScenario) error {
 	if err := c.CheckDevCluster(ctx); err != nil {
 		return err
 	}
-	l := plan.LabCluster{OtherID: labID}
+	var l plan.LabCluster
 	if s.Topic {
 		l.Topic = plan.LabTopic(s.Name)
 		if err := c.labTopic(ctx, l.Topic); err != nil {

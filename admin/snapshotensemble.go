@@ -19,10 +19,7 @@ const srvrMax = 64 << 10
 
 // readEnsemble asks every ZooKeeper server of the connect string for what it says of itself. srvr is the one word that
 // ZooKeeper answers by default.
-func (r *factsReader) readEnsemble(ctx context.Context) error {
-	if !r.c.HasZooKeeper() {
-		return errors.New(needsZooKeeper)
-	}
+func (r *factsReader) readEnsemble(ctx context.Context) {
 	addrs := r.c.cfg.ZooKeeper.Servers
 	out := make([]check.Server, len(addrs)) // one slot per server: no two goroutines share one
 	var wg sync.WaitGroup
@@ -40,7 +37,6 @@ func (r *factsReader) readEnsemble(ctx context.Context) error {
 	}
 	wg.Wait()
 	r.f.Servers = out
-	return nil
 }
 
 func fourLetters(ctx context.Context, addr, word string, limit time.Duration) (string, error) {

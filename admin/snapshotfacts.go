@@ -116,6 +116,9 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 	if z == nil {
 		r.f.Missing[check.FromZooKeeper] = noZooKeeper
 	}
+	if !r.c.HasZooKeeper() {
+		r.f.Missing[check.FromEnsemble] = needsZooKeeper
+	}
 	switch {
 	case err != nil && z == nil:
 		return errors.Join(err, zkErr)
@@ -170,7 +173,7 @@ func (r *factsReader) readAll(ctx, base context.Context) {
 	needed(check.FromLogDirs, func() error { r.readDirs(base); return nil })
 	needed(check.FromGroups, func() error { return r.readGroups(base) })
 	needed(check.FromPositions, func() error { r.readPositions(base); return nil })
-	needed(check.FromEnsemble, func() error { return r.readEnsemble(base) })
+	needed(check.FromEnsemble, func() error { r.readEnsemble(base); return nil })
 	needed(check.FromTransitions, func() (err error) { // bounds itself, so that it may wait longer without ZooKeeper
 		if !r.c.HasZooKeeper() && len(r.opts.Needs) == 0 {
 			return r.quickTransitions(ctx)

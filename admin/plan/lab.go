@@ -43,7 +43,6 @@ type LabCluster struct {
 	Topic     string
 	TopicNode []byte
 	StateNode []byte
-	OtherID   cluster.TopicID // an id that no topic has
 }
 
 // LabTopic is the topic on which a scenario works.
@@ -124,12 +123,6 @@ func labTopics() []LabScenario {
 			Edits: func(l LabCluster) ([]LabEdit, error) {
 				return l.topic(func(t *znode.Topic) { t.ID = cluster.TopicID{} })
 			}},
-		{Name: "topic-id-mismatch", Finding: "topic-id-mismatch", Topic: true,
-			Summary: "ZooKeeper and the brokers have different ids for a topic",
-			Lesson:  "kctl cluster diff shows both ids",
-			Edits: func(l LabCluster) ([]LabEdit, error) {
-				return l.topic(func(t *znode.Topic) { t.ID = l.OtherID })
-			}},
 		{Name: "topic-malformed", Finding: "topic-malformed", Topic: true,
 			Summary: "a topic's znode is no JSON",
 			Lesson:  "kctl zk get shows the bytes",
@@ -169,16 +162,6 @@ func labAdmin() []LabScenario {
 			Lesson:  "kctl zk get /migration shows who",
 			Edits: created(znode.MigrationPath,
 				`{"version":0,"kraft_metadata_offset":10,"kraft_controller_id":3000,"kraft_metadata_epoch":5,"kraft_controller_epoch":5}`)},
-		{Name: "dead-target", Finding: "broker-down", Topic: true,
-			Summary: "a replica list names a broker that never was",
-			Lesson:  "kctl partitions list --under-replicated, kctl leftovers list dead-replica",
-			Edits: func(l LabCluster) ([]LabEdit, error) {
-				return l.topic(func(t *znode.Topic) {
-					a := t.Partitions[0].Clone()
-					a.Replicas = append(a.Replicas, 7777)
-					t.Partitions[0] = a
-				})
-			}, Settle: true},
 	}
 }
 
