@@ -19,6 +19,7 @@ func (s *Sim) scheduleFaults() {
 	s.repeat(f.ZKCutEvery, "cut from zk", s.cutZKOne)
 	s.repeat(f.PauseEvery, "pause", s.pauseOne)
 	s.repeat(f.DiskEvery, "disk full", s.fillOne)
+	s.repeat(f.DirEvery, "log directory fails", s.failDirOne)
 	s.repeat(f.ElectEvery, "elect", s.electPreferred)
 	s.repeat(f.CreateEvery, "create topic", func() {
 		if len(s.topics) < 5 {

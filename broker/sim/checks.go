@@ -29,7 +29,8 @@ type checker struct {
 	writes     map[cluster.TopicPartition][]stateWrite               // of the ISR: the last of each epoch since the last one that somebody led
 	led        map[cluster.TopicPartition]cluster.LeaderEpoch        // the newest epoch that somebody led
 	deleted    map[string]bool
-	final      bool // the last comparison, with everything at rest
+	hidden     map[cluster.BrokerID]map[cluster.TopicPartition]int64 // of logs in a directory that failed
+	final      bool                                                  // the last comparison, with everything at rest
 }
 
 type decision struct {
@@ -328,10 +329,16 @@ func (c *checker) deleting(topic string) { c.deleted[topic] = true }
 // will find, measured on a copy of the disk.
 func (c *checker) nodeDown(n *node, crash bool) {
 	before := logEnds(n.store)
+	for tp, end := range c.hidden[n.id] {
+		if _, ok := before[tp]; !ok { // else it was made anew in the other directory
+			before[tp] = end
+		}
+	}
+	delete(c.hidden, n.id)
 	ends := before
 	if crash {
 		copied := n.fs.CrashClone(vfs.KeepUnsynced, 0)
-		store, err := storage.OpenManager(copied, []string{logDir}, c.s.storageOptions(n.id))
+		store, err := storage.OpenManager(copied, logDirs, c.s.storageOptions(n.id))
 		if err != nil {
 			c.s.fail("%s: recovery after a crash: %v", n, err)
 			return
@@ -392,7 +399,7 @@ func (c *checker) endOf(id cluster.BrokerID, tp cluster.TopicPartition) int64 {
 	if l, ok := n.store.Log(tp); ok {
 		return l.LogEndOffset()
 	}
-	return 0
+	return c.hidden[id][tp]
 }
 
 // assess decides, when an in-sync copy shrank or the ISR changed, whether committed records still have an

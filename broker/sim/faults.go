@@ -19,6 +19,7 @@ type Faults struct {
 	ZKCutEvery    time.Duration // a broker loses sight of ZooKeeper, sometimes beyond its session
 	PauseEvery    time.Duration // a process stands still, as in a long garbage collection
 	DiskEvery     time.Duration // a disk is full for a while
+	DirEvery      time.Duration // a log directory fails, and is back after a while
 	ElectEvery    time.Duration // somebody asks for preferred elections
 	CreateEvery   time.Duration // a topic is created
 	DeleteEvery   time.Duration // a topic is deleted
@@ -51,6 +52,7 @@ func drawFaults(rng *rand.Rand) Faults {
 		DeleteEvery: every(10*time.Second, 90*time.Second), ExpandEvery: every(10*time.Second, 90*time.Second),
 		ForgetEvery:   every(10*time.Second, 90*time.Second),
 		ReassignEvery: every(time.Second, 20*time.Second),
+		DirEvery:      every(10*time.Second, 90*time.Second),
 		ProduceEvery:  2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }

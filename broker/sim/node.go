@@ -12,8 +12,6 @@ import (
 	"kctl/zkutil/zkop"
 )
 
-const logDir = "data"
-
 // node is one broker: a machine with a disk, and on it a process that lives and dies.
 type node struct {
 	sim *Sim
@@ -91,7 +89,7 @@ func (n *node) start() {
 	n.leaders = map[cluster.TopicPartition]metaEntry{}
 	n.ctlTimers = map[controller.Timer]*scheduled{}
 	n.ctl = controller.New(s.controllerConfig(n.id))
-	store, err := storage.OpenManager(n.fs, []string{logDir}, s.storageOptions(n.id))
+	store, err := storage.OpenManager(n.fs, logDirs, s.storageOptions(n.id))
 	if err != nil {
 		s.fail("broker %d: open storage: %v", n.id, err)
 		return
@@ -250,7 +248,7 @@ func (n *node) housekeep() {
 	}
 	if n.sim.rng.IntN(4) == 0 { // now and then everything is synced, as the kernel's write-back does
 		for _, p := range n.order {
-			if p.log == nil {
+			if p.log == nil || p.core.Role() == replica.Offline {
 				continue
 			}
 			if err := p.log.Flush(); err != nil {
@@ -261,8 +259,8 @@ func (n *node) housekeep() {
 	}
 }
 
-// diskFailed is what a broker with one log directory does when that fails: it stops at once, and is started
-// again when there is room.
+// diskFailed is what a broker does when its last log directory fails, here when the disk under both is full: it stops at
+// once, and is started again when there is room.
 func (n *node) diskFailed(err error) {
 	n.sim.trace.line("broker %d: disk failed: %v", n.id, err)
 	n.sim.check.lastLook(n)

@@ -154,9 +154,13 @@ func (p *part) logEffect(eff replica.Effect) (replica.Event, bool, error) {
 	return ev, handled, err
 }
 
-// checked turns a storage failure into the end of the process, as a broker with one log directory ends.
+// checked turns a storage failure into the end of the process: a full disk is that of all directories. A log in a
+// directory that is offline answers so.
 func (p *part) checked(ev replica.Event, err error) replica.Event {
-	if errors.Is(err, storage.ErrStorage) || errors.Is(err, storage.ErrOffline) {
+	if errors.Is(err, storage.ErrOffline) {
+		return ev
+	}
+	if errors.Is(err, storage.ErrStorage) {
 		p.n.diskFailed(err)
 		return nil
 	}

@@ -23,6 +23,9 @@ func (s *Sim) settle() {
 		n.fs.ClearFaults()
 		n.pauseUntil = time.Time{}
 		s.setZKCut(n, false)
+		if n.up && n.dirOffline() {
+			n.kill(false)
+		}
 		if !n.up {
 			n.start()
 		}

@@ -27,6 +27,7 @@ type Report struct {
 	Elections   int // state znode writes that raised a leader epoch
 	Kills       int
 	Crashes     int
+	DirFailures int // log directories that failed under a process that lived on
 	Expiries    int
 	Truncations int
 	ISRChanges  int

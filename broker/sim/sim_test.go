@@ -101,6 +101,7 @@ func add(total *Report, r Report) {
 	total.Elections += r.Elections
 	total.Kills += r.Kills
 	total.Crashes += r.Crashes
+	total.DirFailures += r.DirFailures
 	total.Expiries += r.Expiries
 	total.Truncations += r.Truncations
 	total.ISRChanges += r.ISRChanges
@@ -112,7 +113,7 @@ func add(total *Report, r Report) {
 
 // mustHaveHappened guards against a simulation that simulates nothing.
 func mustHaveHappened(t *testing.T, r Report) {
-	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes,
+	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes, "failed directories": r.DirFailures,
 		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived} {
 		if n == 0 {
 			t.Errorf("no %s in %d events", what, r.Events)

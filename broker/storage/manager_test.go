@@ -117,9 +117,6 @@ func TestSeveralDirectories(t *testing.T) {
 		t.Fatal("logs lost")
 	}
 	must(t, m.Close())
-	must(t, fs.Mkdir("/b/t-0"))
-	_, err = OpenManager(fs, dirs, testOptions(&clock{}, nil))
-	wantErr(t, err, errDuplicate)
 }
 
 func TestForeignDirectories(t *testing.T) {

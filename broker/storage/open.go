@@ -30,14 +30,12 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 	if err := m.claimDirs(); err != nil {
 		return nil, errors.Join(err, m.unlock())
 	}
+	m.settleDuplicates()
 	for _, d := range m.dirs {
 		if d.offline() != nil {
 			continue
 		}
 		err := m.openDir(d)
-		if errors.Is(err, errDuplicate) {
-			return nil, errors.Join(err, m.unlock())
-		}
 		if err == nil {
 			err = d.lowerHighWatermarks(m, m.logsIn(d))
 		}
@@ -53,8 +51,6 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 	}
 	return m, nil
 }
-
-var errDuplicate = errors.New("partition is in two log directories")
 
 // claimDirs checks whose the directories are before anything is changed, then locks them.
 func (m *Manager) claimDirs() error {
@@ -207,9 +203,6 @@ func (m *Manager) foundEntry(d *logDir, e vfs.Entry, shared **Config) (*Log, err
 	tp, ok := parseFolder(e.Name)
 	if !ok {
 		return nil, nil
-	}
-	if other, ok := m.logs[tp]; ok {
-		return nil, fmt.Errorf("%s is in %s and %s: %w", tp, other.dir.path, d.path, errDuplicate)
 	}
 	cfg := m.opts.Config(tp.Topic)
 	if *shared == nil || **shared != cfg {
