@@ -20,6 +20,9 @@ type ProduceOptions struct {
 	Acks        int    // -1 all (default), 0, 1
 	Compression string // none, gzip, snappy, lz4, zstd
 	Partition   int32  // -1: by key
+	// OwnTimestamps says that records bring their timestamps along. The library counts the time for a delivery from a
+	// record's timestamp, so that it is bounded by the number of tries then.
+	OwnTimestamps bool
 }
 
 // Producer writes records in the background; Close waits for all of them.
@@ -92,8 +95,13 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	opts := append(c.options(seeds[:1]),
 		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
-		kgo.RecordDeliveryTimeout(max(c.cfg.Timeout, time.Second)), kgo.UnknownTopicRetries(3),
+		kgo.UnknownTopicRetries(3),
 	)
+	if o.OwnTimestamps {
+		opts = append(opts, kgo.RecordRetries(10))
+	} else {
+		opts = append(opts, kgo.RecordDeliveryTimeout(max(c.cfg.Timeout, time.Second)))
+	}
 	if o.Acks != -1 {
 		opts = append(opts, kgo.DisableIdempotentWrite())
 	}

@@ -199,7 +199,7 @@ type GroupLagTotal struct {
 	LagRecords  int64  `json:"lagRecords" doc:"sum over the partitions whose lag is known"`
 	LagMax      int64  `json:"lagMax" doc:"the largest lag of one partition"`
 	LagMaxOf    string `json:"lagMaxOf" doc:"TOPIC:PARTITION of the largest lag; empty when there is none"`
-	LagMs       *int64 `json:"lagMs" doc:"the longest lag in time; null when not asked for"`
+	LagMs       *int64 `json:"lagMs" doc:"the longest lag in time; null when it was not asked for or not found for every lagging partition"`
 	Errors      int    `json:"errors" doc:"partitions whose lag is not known because of an error"`
 }
 
@@ -225,6 +225,7 @@ var GroupLagTotalKind = Kind[GroupLagTotal]{
 func GroupLagTotals(rows []GroupLag, byTopic bool) []GroupLagTotal {
 	out := []GroupLagTotal{}
 	at := map[[2]string]int{}
+	untimed := map[int]bool{} // sums with a lag whose time is not known
 	for i := range rows {
 		r := &rows[i]
 		key := [2]string{r.Group, ""}
@@ -246,9 +247,15 @@ func GroupLagTotals(rows []GroupLag, byTopic bool) []GroupLagTotal {
 		if r.LagRecords > t.LagMax {
 			t.LagMax, t.LagMaxOf = r.LagRecords, r.Topic+":"+itoa(r.Partition)
 		}
+		untimed[n] = untimed[n] || r.LagRecords > 0 && r.LagMs == nil
 		if r.LagMs != nil && (t.LagMs == nil || *r.LagMs > *t.LagMs) {
 			ms := *r.LagMs
 			t.LagMs = &ms
+		}
+	}
+	for n := range untimed {
+		if untimed[n] {
+			out[n].LagMs = nil
 		}
 	}
 	return out

@@ -36,14 +36,17 @@ func TestGroupLagTotals(t *testing.T) {
 		{Group: "g", Topic: "a", Partition: 0, MemberID: "m", CommittedOffset: 5, LagRecords: 10, LagMs: ms(7)},
 		{Group: "g", Topic: "a", Partition: 1, CommittedOffset: 5, LagRecords: 30, LagMs: ms(3)},
 		{Group: "g", Topic: "b", Partition: 0, CommittedOffset: -1, LagRecords: -1, Error: "nobody leads it"},
-		{Group: "h", Topic: "a", Partition: 0, CommittedOffset: 0, LagRecords: 0},
+		{Group: "h", Topic: "a", Partition: 0, CommittedOffset: 0, LagRecords: 0, LagMs: ms(0)},
+		{Group: "h", Topic: "a", Partition: 1, CommittedOffset: 0, LagRecords: 0},
+		{Group: "i", Topic: "a", Partition: 0, CommittedOffset: 0, LagRecords: 0, LagMs: ms(0)},
+		{Group: "i", Topic: "a", Partition: 1, CommittedOffset: 0, LagRecords: 4},
 	}
 	got := rows.GroupLagTotals(in, false)
-	if len(got) != 2 || got[0].LagRecords != 40 || got[0].LagMax != 30 || got[0].LagMaxOf != "a:1" || *got[0].LagMs != 7 || got[0].Partitions != 3 ||
-		got[0].Uncommitted != 1 || got[0].Unread != 2 || got[0].Errors != 1 || got[1].LagMs != nil || got[1].LagMaxOf != "" {
+	if len(got) != 3 || got[0].LagRecords != 40 || got[0].LagMax != 30 || got[0].LagMaxOf != "a:1" || *got[0].LagMs != 7 || got[0].Partitions != 3 ||
+		got[0].Uncommitted != 1 || got[0].Unread != 2 || got[0].Errors != 1 || got[1].LagMs == nil || got[2].LagMs != nil || got[1].LagMaxOf != "" {
 		t.Errorf("%+v", got)
 	}
-	if got = rows.GroupLagTotals(in, true); len(got) != 3 || got[0].Topic != "a" || got[1].Topic != "b" || got[1].LagRecords != 0 {
+	if got = rows.GroupLagTotals(in, true); len(got) != 4 || got[0].Topic != "a" || got[1].Topic != "b" || got[1].LagRecords != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -111,6 +111,7 @@ func (o *produceOptions) parseInput() error {
 	case o.fixed["key"] && o.separator != "":
 		return exit.Usagef("--key excludes --key-separator")
 	}
+	o.opts.OwnTimestamps = o.input == "json"
 	for _, h := range o.headerArgs {
 		k, v, ok := strings.Cut(h, "=")
 		if !ok || k == "" {
