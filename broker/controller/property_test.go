@@ -354,6 +354,22 @@ func (c *chaos) createTopic(name string) {
 	c.do(c.world.admin, zkop.Request{Kind: zkop.Create, Path: znode.TopicPath(name), Data: z.Encode()})
 }
 
+// setLeader asks for a leader and an ISR, good or bad, never unclean.
+func (c *chaos) setLeader(n *node, topic string) {
+	w := cluster.LeaderChange{
+		TopicPartition: cluster.TopicPartition{Topic: topic, Partition: rapid.Int32Range(0, 2).Draw(c.rt, "partition")},
+		Leader:         cluster.BrokerID(rapid.SampledFrom([]int32{-2, 1, 2, 3, 9}).Draw(c.rt, "leader")),
+		ExpectEpoch:    cluster.LeaderEpoch(rapid.Int32Range(-1, 1).Draw(c.rt, "epoch")), ExpectVersion: cluster.AnyVersion,
+	}
+	if rapid.Bool().Draw(c.rt, "has isr") {
+		w.ISR = cluster.IDsFromInt32(rapid.SliceOfN(rapid.Int32Range(1, 4), 0, 3).Draw(c.rt, "isr"))
+	}
+	req := &kmsg.ElectLeadersRequest{Version: 2, ElectionType: cluster.SetLeaderAndISRElection,
+		Topics: []kmsg.ElectLeadersRequestTopic{{Topic: topic, Partitions: []int32{w.Partition}}}}
+	c.note("set %+v at %d", w, n.id)
+	c.step(n, LeaderAndISRRequested{At: c.now, RequestID: c.nextID, Request: req, Changes: []cluster.LeaderChange{w}})
+}
+
 func (c *chaos) request() {
 	n := c.pick("controller")
 	c.nextID++
@@ -362,6 +378,10 @@ func (c *chaos) request() {
 		req := &kmsg.ElectLeadersRequest{Version: 2, Topics: []kmsg.ElectLeadersRequestTopic{{Topic: name, Partitions: []int32{0, 1}}}}
 		c.note("elect %s at %d", name, n.id)
 		c.step(n, ElectLeadersRequested{At: c.now, RequestID: c.nextID, Request: req})
+		return
+	}
+	if rapid.Bool().Draw(c.rt, "set") {
+		c.setLeader(n, name)
 		return
 	}
 	b := c.pick("stopping")

@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/broker/controller"
+	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
 	"kctl/zkutil/znode"
 )
@@ -33,6 +34,7 @@ func (s *Sim) scheduleFaults() {
 	})
 	s.repeat(f.ExpandEvery, "expand topic", func() { s.expandTopic(s.topics[s.rng.IntN(len(s.topics))]) })
 	s.repeat(f.ReassignEvery, "reassign", s.reassignOne)
+	s.repeat(f.SetEvery, "set leader and ISR", s.setLeaderOne)
 	s.repeat(f.ForgetEvery, "delete /controller", func() {
 		s.adminDo(zkop.Request{Kind: zkop.Delete, Path: znode.ControllerPath, Version: zkop.AnyVersion})
 	})
@@ -103,6 +105,42 @@ func (s *Sim) electPreferred() {
 		req := kmsg.NewPtrElectLeadersRequest()
 		req.Version, req.TimeoutMillis = 2, 10000
 		n.ctlStep(controller.ElectLeadersRequested{At: s.now, RequestID: s.seq, Request: req})
+		return
+	}
+}
+
+// setLeaderOne asks whichever broker believes to be the controller for a random leader and a random ISR of a partition,
+// good or bad, sometimes conditional on an epoch that may have passed. Never unclean: no record may be lost.
+func (s *Sim) setLeaderOne() {
+	name := s.topics[s.rng.IntN(len(s.topics))]
+	t, _, ok := s.topic(name)
+	if !ok {
+		return
+	}
+	w := cluster.LeaderChange{
+		TopicPartition: cluster.TopicPartition{Topic: name, Partition: int32(s.rng.IntN(len(t.Partitions)))},
+		Leader:         cluster.BrokerID(1 + s.rng.IntN(brokers)), ExpectEpoch: cluster.NoLeaderEpoch, ExpectVersion: cluster.AnyVersion,
+	}
+	if s.rng.IntN(3) == 0 {
+		w.Leader = cluster.KeepLeader
+	}
+	if s.rng.IntN(2) == 0 {
+		for _, i := range s.rng.Perm(brokers)[:s.rng.IntN(brokers+1)] {
+			w.ISR = append(w.ISR, cluster.BrokerID(1+i))
+		}
+	}
+	if s.rng.IntN(3) == 0 {
+		w.ExpectEpoch = cluster.LeaderEpoch(s.rng.IntN(20))
+	}
+	for _, n := range s.nodes {
+		if !n.up || n.paused() || !n.ctl.Stats().Active {
+			continue
+		}
+		req := kmsg.NewPtrElectLeadersRequest()
+		req.Version, req.ElectionType, req.TimeoutMillis = 2, cluster.SetLeaderAndISRElection, 10000
+		req.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: name, Partitions: []int32{w.Partition}}}
+		s.trace.line("  %s leader %d isr %v", w.TopicPartition, w.Leader, w.ISR)
+		n.ctlStep(controller.LeaderAndISRRequested{At: s.now, RequestID: s.seq, Request: req, Changes: []cluster.LeaderChange{w}})
 		return
 	}
 }

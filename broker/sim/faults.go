@@ -26,6 +26,7 @@ type Faults struct {
 	ExpandEvery   time.Duration // partitions are added to a topic
 	ForgetEvery   time.Duration // somebody deletes /controller by hand
 	ReassignEvery time.Duration // a partition is reassigned, or that is cancelled
+	SetEvery      time.Duration // an operator asks for a leader and an ISR
 	ProduceEvery  time.Duration // mean pause of one client between records
 }
 
@@ -51,8 +52,8 @@ func drawFaults(rng *rand.Rand) Faults {
 		ElectEvery: every(2*time.Second, 20*time.Second), CreateEvery: every(5*time.Second, 60*time.Second),
 		DeleteEvery: every(10*time.Second, 90*time.Second), ExpandEvery: every(10*time.Second, 90*time.Second),
 		ForgetEvery:   every(10*time.Second, 90*time.Second),
-		ReassignEvery: every(time.Second, 20*time.Second),
-		DirEvery:      every(10*time.Second, 90*time.Second),
-		ProduceEvery:  2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
+		ReassignEvery: every(time.Second, 20*time.Second), SetEvery: every(time.Second, 20*time.Second),
+		DirEvery:     every(10*time.Second, 90*time.Second),
+		ProduceEvery: 2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }
