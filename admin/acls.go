@@ -80,10 +80,12 @@ func (c *Client) ACLs(ctx context.Context, f model.ACLFilter) ([]model.ACL, erro
 	if err != nil {
 		return nil, NewBadInput(err)
 	}
-	req := kmsg.NewPtrDescribeACLsRequest()
-	req.ResourceType, req.ResourcePatternType, req.Operation, req.PermissionType = w.resource, w.pattern, w.operation, w.permission
-	req.ResourceName, req.Principal, req.Host = optional(f.ResourceName), optional(f.Principal), optional(f.Host)
-	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
+	resp, err := c.askAny(ctx, func() kmsg.Request {
+		req := kmsg.NewPtrDescribeACLsRequest()
+		req.ResourceType, req.ResourcePatternType, req.Operation, req.PermissionType = w.resource, w.pattern, w.operation, w.permission
+		req.ResourceName, req.Principal, req.Host = optional(f.ResourceName), optional(f.Principal), optional(f.Host)
+		return req
+	})
 	if err != nil {
 		return nil, err
 	}

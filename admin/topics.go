@@ -17,42 +17,6 @@ import (
 	"kctl/zkutil/cluster"
 )
 
-// TopicConfig is one configuration value of a topic and where it comes from.
-type TopicConfig struct {
-	Name, Value string
-	Source      string // dynamic-topic, dynamic-broker, static-broker, default, ...
-	Sensitive   bool
-}
-
-// TopicConfigs reads all configuration values of one topic, sorted by name.
-func (c *Client) TopicConfigs(ctx context.Context, topic string) ([]TopicConfig, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	req := kmsg.NewPtrDescribeConfigsRequest()
-	r := kmsg.NewDescribeConfigsRequestResource()
-	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic
-	req.Resources = append(req.Resources, r)
-	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
-	if err != nil {
-		return nil, err
-	}
-	var out []TopicConfig
-	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
-		if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
-			return nil, wrap(err, "read the configuration of topic %s", topic)
-		}
-		for _, cfg := range r.Configs {
-			tc := TopicConfig{Name: cfg.Name, Sensitive: cfg.IsSensitive, Source: configSource(cfg.Source)}
-			if cfg.Value != nil && !cfg.IsSensitive {
-				tc.Value = *cfg.Value
-			}
-			out = append(out, tc)
-		}
-	}
-	slices.SortFunc(out, func(a, b TopicConfig) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
 func configSource(s kmsg.ConfigSource) string {
 	return strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(s.String()), "_", "-"), "-config")
 }

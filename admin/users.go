@@ -62,13 +62,15 @@ func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramC
 	if err := c.need(ctx, kmsg.DescribeUserSCRAMCredentials.Int16(), "SCRAM users"); err != nil {
 		return nil, err
 	}
-	req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
-	for _, n := range names {
-		u := kmsg.NewDescribeUserSCRAMCredentialsRequestUser()
-		u.Name = n
-		req.Users = append(req.Users, u)
-	}
-	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
+	resp, err := c.askAny(ctx, func() kmsg.Request {
+		req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
+		for _, n := range names {
+			u := kmsg.NewDescribeUserSCRAMCredentialsRequestUser()
+			u.Name = n
+			req.Users = append(req.Users, u)
+		}
+		return req
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +100,11 @@ func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramC
 	return out, nil
 }
 
-// SetScramUser gives a user a password in each of the mechanisms. Only a salted hash of it leaves this process.
+// SetScramUser gives a user a password in each of the mechanisms. Only a salted hash of it leaves this process. Each
+// mechanism is a request of its own: KRaft controllers refuse a user who is named twice in one. So when a later one
+// fails, the error names the mechanism, and those before it are set.
 func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential, password string) error {
-	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	var reqs []*kmsg.AlterUserSCRAMCredentialsRequest
 	for _, cred := range creds {
 		up := kmsg.NewAlterUserSCRAMCredentialsRequestUpsertion()
 		salt := make([]byte, 32)
@@ -117,9 +121,11 @@ func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential
 			}
 			up.Name, up.Mechanism, up.Iterations, up.Salt, up.SaltedPassword = cred.User, m.id, cred.Iterations, salt, salted
 		}
+		req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
 		req.Upsertions = append(req.Upsertions, up)
+		reqs = append(reqs, req)
 	}
-	return c.alterScram(ctx, req, creds[0].User, func(now []model.ScramCredential) bool {
+	return c.alterScram(ctx, reqs, creds, func(now []model.ScramCredential) bool {
 		for _, cred := range creds {
 			if !slices.Contains(now, cred) {
 				return false
@@ -129,9 +135,9 @@ func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential
 	})
 }
 
-// DeleteScramUser takes credentials away.
+// DeleteScramUser takes credentials away, each by a request of its own.
 func (c *Client) DeleteScramUser(ctx context.Context, creds []model.ScramCredential) error {
-	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	var reqs []*kmsg.AlterUserSCRAMCredentialsRequest
 	for _, cred := range creds {
 		del := kmsg.NewAlterUserSCRAMCredentialsRequestDeletion()
 		del.Name = cred.User
@@ -140,34 +146,39 @@ func (c *Client) DeleteScramUser(ctx context.Context, creds []model.ScramCredent
 				del.Mechanism = m.id
 			}
 		}
+		req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
 		req.Deletions = append(req.Deletions, del)
+		reqs = append(reqs, req)
 	}
-	return c.alterScram(ctx, req, creds[0].User, func(now []model.ScramCredential) bool {
+	return c.alterScram(ctx, reqs, creds, func(now []model.ScramCredential) bool {
 		return !slices.ContainsFunc(creds, func(cred model.ScramCredential) bool {
 			return slices.ContainsFunc(now, func(n model.ScramCredential) bool { return n.User == cred.User && n.Mechanism == cred.Mechanism })
 		})
 	})
 }
 
-func (c *Client) alterScram(ctx context.Context, req *kmsg.AlterUserSCRAMCredentialsRequest, user string, shows func([]model.ScramCredential) bool) error {
+// alterScram sends one request for each credential and reads until all of them show.
+func (c *Client) alterScram(ctx context.Context, reqs []*kmsg.AlterUserSCRAMCredentialsRequest, creds []model.ScramCredential, shows func([]model.ScramCredential) bool) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if err := c.need(ctx, kmsg.AlterUserSCRAMCredentials.Int16(), "SCRAM users"); err != nil {
 		return err
 	}
-	resp, err := c.askController(ctx, req, func(r kmsg.Response) bool {
-		rs := r.(*kmsg.AlterUserSCRAMCredentialsResponse).Results
-		return len(rs) > 0 && rs[0].ErrorCode == kerr.NotController.Code
-	})
-	if err != nil {
-		return err
-	}
-	for _, r := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
-		if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
-			return wrap(err, "change user %s", r.User)
+	for i, req := range reqs {
+		resp, err := c.askController(ctx, req, func(r kmsg.Response) bool {
+			rs := r.(*kmsg.AlterUserSCRAMCredentialsResponse).Results
+			return len(rs) > 0 && rs[0].ErrorCode == kerr.NotController.Code
+		})
+		if err != nil {
+			return wrap(err, "change %s of user %s", creds[i].Mechanism, creds[i].User)
+		}
+		for _, r := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
+			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+				return wrap(err, "change %s of user %s", creds[i].Mechanism, r.User)
+			}
 		}
 	}
-	return c.await(ctx, "the credentials of "+user, func(ctx context.Context) (bool, error) {
+	return c.await(ctx, "the credentials of "+creds[0].User, func(ctx context.Context) (bool, error) {
 		now, err := c.ScramUsers(ctx, nil)
 		return err == nil && shows(now), err
 	})
