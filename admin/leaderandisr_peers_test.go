@@ -4,6 +4,7 @@ package admin_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,10 +16,29 @@ import (
 	"kctl/zkutil/cluster"
 )
 
+// patientPeer has time for a cluster on a busy machine.
+func patientPeer(t *testing.T) *admin.Client {
+	t.Helper()
+	cfg := admin.Config{Timeout: time.Minute}
+	var err error
+	if cfg.Bootstrap, err = admin.ParseBootstrap(os.Getenv("KCTL_PEER_BOOTSTRAP")); err != nil {
+		t.Fatalf("KCTL_PEER_BOOTSTRAP: %v", err)
+	}
+	if cfg.ZooKeeper, err = admin.ParseZooKeeperAddress(os.Getenv("KCTL_PEER_ZOOKEEPER")); err != nil {
+		t.Fatalf("KCTL_PEER_ZOOKEEPER: %v", err)
+	}
+	c, err := admin.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // TestPeerLeaderAndISRSetIsSafe asks Apache Kafka in ZooKeeper mode for random leaders and ISRs: what is stored stays safe, its epoch
 // never falls, every replica follows, the topic keeps its id, and no ISR sticks.
 func TestPeerLeaderAndISRSetIsSafe(t *testing.T) {
-	c := peer(t, true, true)
+	c := patientPeer(t)
 	ctx := context.WithoutCancel(t.Context())
 	if can, err := c.ControllerCanSetLeaderAndISR(ctx); err != nil || can {
 		t.Fatalf("Apache Kafka's controller is taken for ours: %v, %v", can, err)
@@ -31,8 +51,8 @@ func TestPeerLeaderAndISRSetIsSafe(t *testing.T) {
 		t.Fatalf("route %q, %v", route, err)
 	}
 	name := "kctl.isr-" + time.Now().Format("150405.000")
-	if _, _, err := c.CreateTopic(ctx, plan.NewTopic{Name: name, Partitions: 1, ReplicationFactor: 3}, false); err != nil {
-		t.Fatal(err)
+	if _, visible, err := c.CreateTopic(ctx, plan.NewTopic{Name: name, Partitions: 1, ReplicationFactor: 3}, false); err != nil || !visible {
+		t.Fatalf("create: visible %v, %v", visible, err)
 	}
 	t.Cleanup(func() { _, _ = c.DeleteTopics(ctx, []string{name}) })
 	target := []plan.Target{{Topic: name, Partitions: []int32{0}}}
