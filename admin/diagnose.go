@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +88,12 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 		return cause{
 			text: "the listener speaks TLS, the client does not", kind: Unreachable,
 			hint: "set security.protocol=SSL (or SASL_SSL), with -X or --command-config",
+		}
+	}
+	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }) {
+		return cause{
+			text: "it takes connections but does not answer in time", kind: Unreachable,
+			hint: "the broker is overloaded, starting or hangs; --timeout gives it more time",
 		}
 	}
 	return cause{

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -344,5 +345,29 @@ func TestElectLeaderLeft(t *testing.T) {
 	left, ok := errors.AsType[*OrderLeft](err)
 	if !ok || fmt.Sprint(left.Choice.Goal.Order) != "[1 2]" || !strings.Contains(err.Error(), "could not be put back to [1 2]") {
 		t.Errorf("%T %v", err, err)
+	}
+}
+
+// TestElectLeaderInterrupted: Ctrl-C at any step leaves the replica list in its order, and is said.
+func TestElectLeaderInterrupted(t *testing.T) {
+	for _, at := range []plan.LeaderStep{plan.LeaderReorder, plan.LeaderElect, plan.LeaderRestore} {
+		t.Run(string(at), func(t *testing.T) {
+			m := newMoving(t)
+			c := openFake(t, Config{Timeout: 5 * time.Second}, m.fakeBroker)
+			lc, err := c.PlanLeader(t.Context(), cluster.TopicPartition{Topic: "topic-00000"}, 2, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err = c.ElectLeader(ctx, lc, 5*time.Second, func(step plan.LeaderStep) {
+				if step == at {
+					cancel()
+				}
+			})
+			if err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.HasPrefix(m.state(), "replicas [1 2] ") {
+				t.Errorf("%v: %s after %s", err, m.state(), m.written())
+			}
+		})
 	}
 }

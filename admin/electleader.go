@@ -283,13 +283,22 @@ func (c *Client) takeBackOrder(ctx context.Context, lc *LeaderChoice, cause erro
 	case err == nil && slices.Equal(now.Replicas, lc.Goal.Order):
 		e.Msg = "the replica list is in its order"
 		return e
-	case ours:
-		if err = c.setOrder(ctx, tp, lc.Goal.Order); err == nil {
-			e.Msg = "the replica list was put back into its order"
-			return e
-		}
+	case ours && c.putBack(ctx, tp, lc.Goal.Order):
+		e.Msg = "the replica list was put back into its order"
+		return e
 	}
 	return &OrderLeft{Choice: lc, Err: e.Err, Kind: e.Kind}
+}
+
+// putBack sets the order, and looks once more when no answer came: a slow controller may have done it.
+func (c *Client) putBack(ctx context.Context, tp cluster.TopicPartition, order []cluster.BrokerID) bool {
+	if err := c.setOrder(ctx, tp, order); err == nil {
+		return true
+	}
+	ctx, cancel := c.within(context.WithoutCancel(ctx))
+	defer cancel()
+	now, _, err := c.onePartition(ctx, tp)
+	return err == nil && slices.Equal(now.Replicas, order)
 }
 
 // OrderLeft says that a replica list may be left in an order that was meant to be temporary.

@@ -117,6 +117,9 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, notControl
 	var last error
 	for {
 		m, err := c.metadata(ctx, []string{})
+		if err != nil && last != nil && ctx.Err() != nil {
+			return nil, wrap(last, "find the controller") // the time is over: what went wrong before is the cause
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -148,7 +148,11 @@ func (o *leaderOptions) plan(ctx context.Context, c *admin.Client) (*admin.Leade
 		return lc, err
 	}
 	order := o.owed(lc.ClusterID)
-	if order == nil || slices.Equal(order, lc.Partition.Replicas) {
+	switch {
+	case order == nil:
+		return lc, nil
+	case slices.Equal(order, lc.Partition.Replicas):
+		o.settle(lc)
 		return lc, nil
 	}
 	resumed, err := c.PlanLeader(ctx, o.tp, o.broker, order)
@@ -157,6 +161,18 @@ func (o *leaderOptions) plan(ctx context.Context, c *admin.Client) (*admin.Leade
 	}
 	o.f.Say("taking up an election that was interrupted: the replica list goes back to %s", idText(order))
 	return resumed, nil
+}
+
+// settle ends an entry that was left begun although the order is back: later changes of the assignment are not
+// to be taken for ours.
+func (o *leaderOptions) settle(lc *admin.LeaderChoice) {
+	if o.change.DryRun {
+		return
+	}
+	o.f.Record(factory.Change{
+		Cluster: lc.ClusterID, Command: leaderCommand, Object: o.object(), Before: "replicas " + idText(lc.Partition.Replicas),
+		After: "replicas " + idText(lc.Partition.Replicas), Result: "an interrupted election has ended: the replica list is in its order",
+	})
 }
 
 // begun is the Result of an entry that is written before the first step.
