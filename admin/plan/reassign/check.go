@@ -194,3 +194,11 @@ func Judge(e *Entry, seen Seen, exists bool) State {
 	}
 	return Waiting
 }
+
+// PartOf returns what a view has of a partition, the zero Seen when it has nothing. A nil view has nothing.
+func (v *View) PartOf(tp cluster.TopicPartition) Seen {
+	if v == nil {
+		return Seen{}
+	}
+	return v.Parts[tp]
+}
