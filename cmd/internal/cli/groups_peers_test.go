@@ -28,10 +28,18 @@ func peerClient(t *testing.T, k *kctl, opts ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
+// patientPeer is newPeer with time for brokers that have just started.
+func patientPeer(t *testing.T) *kctl {
+	t.Helper()
+	k := newPeer(t)
+	k.env["KCTL_TIMEOUT"] = "60s"
+	return k
+}
+
 // TestPeerGroups: a group of Apache Kafka with a member at work is shown and refused, then reset in several ways, brought
 // back by what the journal says, and deleted.
 func TestPeerGroups(t *testing.T) {
-	k := newPeer(t)
+	k := patientPeer(t)
 	topic := peerTopic(t, k, "1:2,2:3")
 	group := "g-" + topic
 	k.in = strings.Repeat("x\n", 20)
@@ -59,9 +67,7 @@ func TestPeerGroups(t *testing.T) {
 	if len(undo) != 2 {
 		t.Fatalf("the journal names %d ways back:\n%s", len(undo), k.out)
 	}
-	for _, u := range undo {
-		k.run(strings.Fields(u[1])...)
-	}
+	k.run("history", "undo", "2", "--yes").want(exit.OK, " yes ", "taking back")
 	k.run("groups", "describe", group, "--offsets").want(exit.OK, topic, "")
 	k.run("groups", "reset-offsets", group, "--all-topics", "--by-duration", "PT1H", "--execute").want(exit.OK, " yes ", "")
 	k.run("lag", "groups", group, "--by", "group", "-o", "json").want(exit.OK, `"lagRecords": 40`, "")
@@ -73,7 +79,7 @@ func TestPeerGroups(t *testing.T) {
 // TestPeerTransactions: a transaction that a producer left open is listed, described, seen in the logs, not called hanging
 // while its coordinator knows it, and ended through the coordinator.
 func TestPeerTransactions(t *testing.T) {
-	k := newPeer(t)
+	k := patientPeer(t)
 	topic := peerTopic(t, k, "1:2")
 	id := "t-" + topic
 	cl := peerClient(t, k, kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Minute), kgo.DefaultProduceTopic(topic))
@@ -106,7 +112,7 @@ func TestPeerTransactions(t *testing.T) {
 
 // TestPeerMarker: an abort marker ends a transaction in one log past its coordinator, when that is asked for by force.
 func TestPeerMarker(t *testing.T) {
-	k := newPeer(t)
+	k := patientPeer(t)
 	topic := peerTopic(t, k, "2:3")
 	cl := peerClient(t, k, kgo.TransactionalID("m-"+topic), kgo.DefaultProduceTopic(topic))
 	if err := cl.BeginTransaction(); err != nil {
@@ -126,7 +132,7 @@ func TestPeerMarker(t *testing.T) {
 
 // TestPeerRecordsRange: a range that ends with a transaction's marker ends.
 func TestPeerRecordsRange(t *testing.T) {
-	k := newPeer(t)
+	k := patientPeer(t)
 	topic := peerTopic(t, k, "3:1")
 	cl := peerClient(t, k, kgo.TransactionalID("r-"+topic), kgo.DefaultProduceTopic(topic))
 	for _, commit := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {

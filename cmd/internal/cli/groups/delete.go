@@ -10,6 +10,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
@@ -82,7 +83,7 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 		ids[i] = there[i].ID
 	}
 	offsets, _ := c.CommittedOffsets(ctx, ids) // a share group has none; what is deleted must not depend on reading them
-	undo := make([]string, len(ids))
+	undo := make([][]string, len(ids))
 	for i, id := range ids {
 		if undo[i], err = keep(o.f, id, offsets[id]); err != nil {
 			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
@@ -92,7 +93,7 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	for i, id := range ids {
 		ch := factory.Change{
 			Cluster: c.ClusterID(), Command: "groups delete", Object: id, Before: fmt.Sprintf("%s, %d committed offsets", there[i].State, len(offsets[id])),
-			After: "deleted", Result: "done", Undo: undo[i],
+			After: "deleted", Result: journal.Done,
 		}
 		if err := errs[id]; err != nil {
 			ch.Result = err.Error()
@@ -100,7 +101,7 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 		} else {
 			o.f.Say("deleted group %s", id)
 		}
-		o.f.Record(ch)
+		o.f.Record(undoable(ch, undo[i]))
 	}
 	if len(errs) > 0 && len(errs) == len(ids) {
 		return errs[ids[0]]

@@ -15,6 +15,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
@@ -99,7 +100,7 @@ func runDeleteOffsets(ctx context.Context, o *deleteOffsetsOptions) error {
 	}
 	results := c.DeleteOffsets(ctx, changes)
 	settle(out, results)
-	o.f.Record(journal(c.ClusterID(), "groups delete-offsets", results, committed, map[string]string{o.group: undo})...)
+	o.f.Record(entries(c.ClusterID(), "groups delete-offsets", o.group, results, committed[o.group], undo, nil)...)
 	problems := offsetProblems(out)
 	if err := verb.List(o.f, rows.OffsetResetKind, out, problems); len(problems) < len(out) {
 		return err
@@ -124,7 +125,7 @@ func (o *deleteOffsetsOptions) choose(committed []model.CommittedOffset) ([]mode
 		}
 	}
 	if len(out) == 0 {
-		return nil, &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no such offset", o.group), Hint: "kctl groups describe " + quoted(o.group) + " --offsets"}
+		return nil, &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no such offset", o.group), Hint: "kctl groups describe " + journal.Quote(o.group) + " --offsets"}
 	}
 	return out, nil
 }

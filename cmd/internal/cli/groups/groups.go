@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"kctl/admin/plan"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -105,27 +105,16 @@ func busy(gs []model.Group) error {
 			}
 			msg += fmt.Sprintf("%s%s on %s", sep, m.ClientID, m.Host)
 		}
-		return &exit.Error{Code: exit.Failed, Msg: msg, Hint: "stop its consumers first; kctl groups describe " + quoted(g.ID) + " --members shows them all"}
+		return &exit.Error{Code: exit.Failed, Msg: msg, Hint: "stop its consumers first; kctl groups describe " + journal.Quote(g.ID) + " --members shows them all"}
 	}
 	return nil
 }
 
-// quoted makes an id safe to paste into a shell.
-func quoted(id string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-:/@%+", r)
-	}
-	if id != "" && strings.IndexFunc(id, func(r rune) bool { return !plain(r) }) < 0 {
-		return id
-	}
-	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
-}
-
 // keep writes the offsets that a group has into a file beside the journal, in the form of --from-file, and returns the
-// command that brings them back. A group without offsets needs no file.
-func keep(f *factory.Factory, group string, offsets []model.CommittedOffset) (undo string, err error) {
+// arguments of the command that brings them back. A group without offsets needs no file.
+func keep(f *factory.Factory, group string, offsets []model.CommittedOffset) (undo []string, err error) {
 	if len(offsets) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	rows := make([]plan.OffsetRow, len(offsets))
 	for i, o := range offsets {
@@ -133,18 +122,26 @@ func keep(f *factory.Factory, group string, offsets []model.CommittedOffset) (un
 	}
 	dir := filepath.Join(filepath.Dir(f.JournalPath()), "offsets")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return nil, err
 	}
 	file, err := os.CreateTemp(dir, f.Now().UTC().Format("20060102T150405Z")+"-*.csv")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	_, err = file.WriteString(plan.FormatOffsets(rows, false))
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep the old offsets: %w", err)
+		return nil, fmt.Errorf("keep the old offsets: %w", err)
 	}
-	return fmt.Sprintf("kctl groups reset-offsets %s --from-file %s --yes", quoted(group), quoted(file.Name())), nil
+	return []string{"groups", "reset-offsets", group, "--from-file", file.Name()}, nil
+}
+
+// undoable adds the way back to an entry that has one.
+func undoable(ch factory.Change, undo []string) factory.Change {
+	if len(undo) == 0 || ch.Result != journal.Done {
+		return ch
+	}
+	return ch.WithUndo(undo...)
 }

@@ -17,6 +17,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -248,44 +249,36 @@ func (o *resetOptions) known(p *admin.ResetPlan) error {
 
 // carryOut keeps the old offsets, commits the new ones and writes the journal.
 func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.ResetPlan, out []rows.OffsetReset) error {
-	undo := map[string]string{}
+	var changes []admin.OffsetChange
+	restore, drop := map[string][]string{}, map[string][]string{} // by group: how changed and new offsets are taken back
 	for i := range p.Groups {
 		id := p.Groups[i].ID
 		var old []model.CommittedOffset
-		before := map[string]int64{}
-		for _, off := range p.Committed[id] {
-			before[fmt.Sprint(off.Topic, ":", off.Partition)] = off.Offset
-		}
-		var fresh []string
 		for _, m := range p.Moves {
 			if m.Group != id || !m.Changes() {
 				continue
 			}
-			if off, ok := before[fmt.Sprint(m.Topic, ":", m.Partition)]; ok {
-				old = append(old, model.CommittedOffset{Topic: m.Topic, Partition: m.Partition, Offset: off})
-			} else {
-				fresh = append(fresh, fmt.Sprintf("--topic %s:%d", m.Topic, m.Partition))
+			changes = append(changes, admin.OffsetChange{Group: id, Topic: m.Topic, Partition: m.Partition, Offset: m.To})
+			if m.From >= 0 {
+				old = append(old, model.CommittedOffset{Topic: m.Topic, Partition: m.Partition, Offset: m.From})
+				continue
 			}
+			if drop[id] == nil {
+				drop[id] = []string{"groups", "delete-offsets", id}
+			}
+			drop[id] = append(drop[id], "--topic", fmt.Sprintf("%s:%d", m.Topic, m.Partition))
 		}
-		cmd, err := keep(o.f, id, old)
-		if err != nil {
+		var err error
+		if restore[id], err = keep(o.f, id, old); err != nil {
 			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
-		}
-		if len(fresh) > 0 {
-			drop := "kctl groups delete-offsets " + quoted(id) + " " + strings.Join(fresh, " ") + " --yes"
-			cmd = strings.TrimPrefix(cmd+" && "+drop, " && ")
-		}
-		undo[id] = cmd
-	}
-	var changes []admin.OffsetChange
-	for _, m := range p.Moves {
-		if m.Changes() {
-			changes = append(changes, admin.OffsetChange{Group: m.Group, Topic: m.Topic, Partition: m.Partition, Offset: m.To})
 		}
 	}
 	results := c.CommitOffsets(ctx, changes)
 	settle(out, results)
-	o.f.Record(journal(p.ClusterID, "groups reset-offsets", results, p.Committed, undo)...)
+	for i := range p.Groups {
+		id := p.Groups[i].ID
+		o.f.Record(entries(p.ClusterID, "groups reset-offsets", id, results, p.Committed[id], restore[id], drop[id])...)
+	}
 	return nil
 }
 
@@ -308,37 +301,57 @@ func settle(out []rows.OffsetReset, results []admin.OffsetChange) {
 	}
 }
 
-// journal makes one entry per group and topic.
-func journal(clusterID, command string, results []admin.OffsetChange, committed map[string][]model.CommittedOffset, undo map[string]string) []factory.Change {
-	old := map[string]string{}
-	for g, offs := range committed {
-		for _, o := range offs {
-			old[fmt.Sprint(g, " ", o.Topic, ":", o.Partition)] = fmt.Sprint(o.Offset)
+// entries makes the journal's entries of one group: one for offsets that were there before, one for those that were not, and
+// one for what was refused. Each has its own way back.
+func entries(clusterID, command, group string, results []admin.OffsetChange, committed []model.CommittedOffset, restore, drop []string) []factory.Change {
+	old := map[string]int64{}
+	for _, off := range committed {
+		old[fmt.Sprintf("%s:%d", off.Topic, off.Partition)] = off.Offset
+	}
+	made := map[string]*factory.Change{}
+	for _, r := range results {
+		if r.Group != group {
+			continue
 		}
+		tp := fmt.Sprintf("%s:%d", r.Topic, r.Partition)
+		was, had := old[tp]
+		key, result := "new", journal.Done
+		switch {
+		case r.Err != "":
+			key, result = "refused", r.Err
+		case had:
+			key = "changed"
+		}
+		if made[key] == nil {
+			object := "group " + group
+			if key != "changed" {
+				object += ", offsets " + key // an entry is named by its object
+			}
+			made[key] = &factory.Change{Cluster: clusterID, Command: command, Object: object, Result: result}
+		}
+		before, after := "none", "none"
+		if had {
+			before = fmt.Sprint(was)
+		}
+		if r.Offset >= 0 {
+			after = fmt.Sprint(r.Offset)
+		}
+		ch := made[key]
+		ch.Before, ch.After = joined(ch.Before, tp+"="+before), joined(ch.After, tp+"="+after)
 	}
 	var out []factory.Change
-	for _, r := range results {
-		object := "group " + r.Group + " topic " + r.Topic
-		if n := len(out); n == 0 || out[n-1].Object != object {
-			out = append(out, factory.Change{Cluster: clusterID, Command: command, Object: object, Result: "done", Undo: undo[r.Group]})
-		}
-		ch := &out[len(out)-1]
-		was, ok := old[fmt.Sprint(r.Group, " ", r.Topic, ":", r.Partition)]
-		if !ok {
-			was = "none"
-		}
-		ch.Before = strings.TrimPrefix(fmt.Sprintf("%s %d:%s", ch.Before, r.Partition, was), " ")
-		now := fmt.Sprint(r.Offset)
-		if r.Offset < 0 {
-			now = "none"
-		}
-		ch.After = strings.TrimPrefix(fmt.Sprintf("%s %d:%s", ch.After, r.Partition, now), " ")
-		if r.Err != "" {
-			ch.Result = r.Err
+	for _, e := range []struct {
+		key  string
+		undo []string
+	}{{"changed", restore}, {"new", drop}, {"refused", nil}} {
+		if made[e.key] != nil {
+			out = append(out, undoable(*made[e.key], e.undo))
 		}
 	}
 	return out
 }
+
+func joined(list, item string) string { return strings.TrimPrefix(list+" "+item, " ") }
 
 // report prints the rows, or the CSV, and sets the exit code.
 func (o *resetOptions) report(out []rows.OffsetReset) error {
