@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"kctl/cmd/internal/cli"
@@ -71,7 +73,7 @@ func fill(t *testing.T, bootstrap string) string {
 	interval, segment := "100", "3000"
 	config := map[string]*string{"index.interval.bytes": &interval, "segment.bytes": &segment}
 	admin := kadm.NewClient(cl)
-	if _, err := admin.CreateTopic(ctx, 1, 3, config, topic); err != nil {
+	if _, err := admin.CreateTopic(ctx, 1, 3, config, topic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) { // a slow broker is asked twice
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -68,10 +68,13 @@ func timeText(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// producerText is ID/EPOCH:FIRST-LAST sequence.
+// producerText is ID/EPOCH:FIRST-LAST sequence; the markers of transactions have no sequence.
 func producerText(b BatchRow) string {
 	if b.ProducerID < 0 {
 		return "-"
+	}
+	if b.BaseSequence < 0 {
+		return fmt.Sprintf("%d/%d", b.ProducerID, b.ProducerEpoch)
 	}
 	return fmt.Sprintf("%d/%d:%d-%d", b.ProducerID, b.ProducerEpoch, b.BaseSequence, b.LastSequence)
 }
