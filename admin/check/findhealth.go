@@ -1,6 +1,10 @@
 package check
 
-import "kctl/admin/model"
+import (
+	"strings"
+
+	"kctl/admin/model"
+)
 
 // healthChecks are those of Health, under the same ids.
 func healthChecks() []Check {
@@ -27,9 +31,14 @@ func healthChecks() []Check {
 func fromHealth(id string) func(*scene, report) {
 	return func(s *scene, add report) {
 		for _, f := range s.health {
-			if f.ID == id {
-				add(f.Object, f.Evidence, f.Fix)
+			if f.ID != id {
+				continue
 			}
+			fix := f.Fix
+			if !strings.HasPrefix(fix, "kctl ") { // work at the broker's machine, or none
+				fix = strings.TrimSuffix("kctl transitions   # "+fix, "   # ")
+			}
+			add(f.Object, f.Evidence, fix)
 		}
 	}
 }

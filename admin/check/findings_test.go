@@ -149,11 +149,11 @@ var recorded = map[string]struct {
 	"leader-not-in-isr":   {part(func(p *model.Partition) { p.ISR = ids{2, 3} }), "t-0", "kctl elect leader t:0 2 --yes"},
 	"isr-names-stranger":  {part(func(p *model.Partition) { p.ISR = ids{1, 9} }), "t-0", "kctl leader-and-isr set t:0 --leader 1 --isr 1 --yes"},
 	"duplicate-replica":   {part(func(p *model.Partition) { p.Replicas = ids{1, 1, 2} }), "t-0", "kctl reassign generate"},
-	"single-replica":      {part(func(p *model.Partition) { p.Replicas, p.ISR = ids{1}, ids{1} }), "topic t", "--replication-factor 3"},
+	"single-replica":      {part(func(p *model.Partition) { p.Replicas, p.ISR = ids{1}, ids{1} }), "topic t", "--replication-factor 3 --topic t"},
 	"uneven-replication-factor": {func(f *check.Facts) {
 		t := &f.Snapshot.Topics[0]
 		t.Partitions = append(t.Partitions, model.Partition{Topic: "t", Partition: 1, Leader: 1, Replicas: ids{1}, ISR: ids{1}})
-	}, "topic t", "--replication-factor 3"},
+	}, "topic t", "--replication-factor 3 --topic t"},
 	"leader-skew":       {func(f *check.Facts) { many(40, f) }, "broker 1", "kctl reassign generate"},
 	"replica-skew":      {func(f *check.Facts) { many(40, f) }, "broker 1", "kctl reassign generate"},
 	"too-many-replicas": {func(f *check.Facts) { many(4001, f) }, "broker 1", "kctl reassign generate"},
@@ -161,19 +161,19 @@ var recorded = map[string]struct {
 		racks(f, "a", "b", "b")
 		part(func(p *model.Partition) { p.Replicas = ids{2, 3} })(f)
 	}, "t-0", "kctl reassign generate"},
-	"internal-topic-at-risk": {internal(func(p *model.Partition) { p.Replicas, p.ISR = ids{1}, ids{1} }), "topic t", "--replication-factor 3"},
+	"internal-topic-at-risk": {internal(func(p *model.Partition) { p.Replicas, p.ISR = ids{1}, ids{1} }), "topic t", "--replication-factor 3 --topic t"},
 	"coordinator-offline":    {internal(func(p *model.Partition) { p.Leader = -1 }), "t-0", "start broker"},
-	"state-malformed":        {treeState(func(n *model.StateNode) { n.Err = "not JSON" }), "t-0", "kctl leader-and-isr restore"},
+	"state-malformed":        {treeState(func(n *model.StateNode) { n.Err = "not JSON" }), "t-0", "kctl zk set /brokers/topics/t/partitions/0/state '{"},
 	"state-missing":          {treeState(func(n *model.StateNode) { n.Missing = true }), "t-0", "kctl controller move --yes"},
 	"state-unknown-fields":   {treeState(func(n *model.StateNode) { n.UnknownFields = []string{"x"} }), "t-0", "kctl leader-and-isr get t:0"},
-	"controller-epoch-ahead": {treeState(func(n *model.StateNode) { n.ControllerEpoch = 99 }), "t-0", "kctl leader-and-isr set t:0 --leader 1 --isr 1,2,3 --yes"},
-	"epoch-behind-broker":    {func(f *check.Facts) { f.Positions[1].LeaderEpoch = 7 }, "t-0", "kctl leader-and-isr set t:0"},
-	"empty-isr":              {treeState(func(n *model.StateNode) { n.ISR = nil }), "t-0", "kctl leader-and-isr set t:0 --leader 1 --isr 1"},
-	"partition-not-in-topic": {func(f *check.Facts) { f.Tree.Topics[0].Partitions = nil }, "t-0", "kctl zk get /brokers/topics/t"},
-	"topic-malformed":        {func(f *check.Facts) { f.Tree.Topics[0].Err = "not JSON" }, "topic t", "kctl zk get /brokers/topics/t"},
+	"controller-epoch-ahead": {treeState(func(n *model.StateNode) { n.ControllerEpoch = 99 }), "t-0", `"controller_epoch":3`},
+	"epoch-behind-broker":    {func(f *check.Facts) { f.Positions[1].LeaderEpoch = 7 }, "t-0", `"leader_epoch":8`},
+	"empty-isr":              {treeState(func(n *model.StateNode) { n.ISR = nil }), "t-0", "kctl leader-and-isr set t:0 --leader 1 --unclean --yes"},
+	"partition-not-in-topic": {func(f *check.Facts) { f.Tree.Topics[0].Partitions = nil }, "t-0", "kctl zk set /brokers/topics/t "},
+	"topic-malformed":        {func(f *check.Facts) { f.Tree.Topics[0].Err = "not JSON" }, "topic t", "kctl zk set /brokers/topics/t "},
 	"topic-id-missing":       {func(f *check.Facts) { f.Tree.Topics[0].ID = cluster.TopicID{} }, "topic t", topicID.String()},
 	"topic-id-mismatch":      {func(f *check.Facts) { f.Tree.Topics[0].ID = cluster.TopicID{9} }, "topic t", topicID.String()},
-	"duplicate-topic-id":     {func(f *check.Facts) { f.Tree.Topics = append(f.Tree.Topics, model.Topic{Name: "u", ID: topicID}) }, "topics t,u", "kctl zk get /brokers/topics/u"},
+	"duplicate-topic-id":     {func(f *check.Facts) { f.Tree.Topics = append(f.Tree.Topics, model.Topic{Name: "u", ID: topicID}) }, "topics t,u", "kctl topics describe u"},
 	"topic-unknown-to-brokers": {func(f *check.Facts) {
 		f.Tree.Topics = append(f.Tree.Topics, model.Topic{Name: "u"})
 		f.Tree.TopicNodes["u"] = node("/brokers/topics/u", "", time.Hour)
@@ -189,7 +189,7 @@ var recorded = map[string]struct {
 	"deletion-disabled": {func(f *check.Facts) {
 		f.BrokerConfigs[1]["delete.topic.enable"] = check.Value{Text: "false"}
 		f.Tree.Deleting = []check.Node{node("/admin/delete_topics/t", "", time.Hour)}
-	}, "topic t", "kctl zk delete /admin/delete_topics/t --yes"},
+	}, "topic t", "kctl zk delete /admin/delete_topics/t --break-glass --yes"},
 	"min-isr-above-replicas":   {topicConfig("min.insync.replicas", "5"), "topic t", "min.insync.replicas=2 --yes"},
 	"min-isr-equals-replicas":  {topicConfig("min.insync.replicas", "3"), "topic t", "min.insync.replicas=2 --yes"},
 	"min-isr-one":              {topicConfig("min.insync.replicas", "1"), "topic t", "min.insync.replicas=2 --yes"},
@@ -220,12 +220,12 @@ var recorded = map[string]struct {
 		f.Dirs[1].Replicas = append(f.Dirs[1].Replicas, check.DirReplica{TP: tp("t", 0), Future: true})
 	}, "t-0 on broker 2", "kctl log-dirs describe"},
 	"replica-offline":         {part(func(p *model.Partition) { p.Offline = ids{2} }), "t-0 on broker 2", "kctl log-dirs describe"},
-	"replica-not-catching-up": {outOfSync(60, 60), "t-0 on broker 3", "kctl leader-and-isr set t:0 --leader 1 --isr 1,2 --yes"},
-	"isr-stuck":               {outOfSync(100, 100), "t-0 on broker 3", "kctl leader-and-isr set t:0 --leader 1 --isr 1,2 --yes"},
+	"replica-not-catching-up": {outOfSync(60, 60), "t-0 on broker 3", "kctl elect leader t:0 2 --yes"},
+	"isr-stuck":               {outOfSync(100, 100), "t-0 on broker 3", "kctl elect leader t:0 2 --yes"},
 	"high-watermark-stuck": {func(f *check.Facts) {
 		f.Positions[0].HighWatermark = 90
 		f.Later = []model.ReplicaPosition{f.Positions[0]}
-	}, "t-0", "kctl leader-and-isr set t:0"},
+	}, "t-0", "kctl elect leader t:0 2 --yes"},
 	"follower-ahead-of-leader":   {outOfSync(150, 150), "t-0 on broker 3", "kctl lag replicas t:0"},
 	"replica-far-behind":         {func(f *check.Facts) { outOfSync(0, 50)(f); f.Positions[0].LogEndOffset = 200_000 }, "t-0 on broker 3", "kctl lag replicas t:0"},
 	"in-sync-replica-far-behind": {func(f *check.Facts) { f.Positions[1].LagRecords = 200_000 }, "t-0 on broker 2", "kctl lag replicas t:0"},
@@ -312,7 +312,7 @@ func TestFindings(t *testing.T) {
 			if x.ID != c.ID || x.Severity != c.Severity || !strings.Contains(x.Fix, r.fix) || x.Evidence == "" && c.ID != check.PendingTransition && c.ID != check.StuckTransition {
 				t.Errorf("got %+v, want a fix with %q", x, r.fix)
 			}
-			if x.Fix != "" && !strings.HasPrefix(x.Fix, "kctl ") {
+			if !strings.HasPrefix(x.Fix, "kctl ") {
 				t.Errorf("fix %q is no command", x.Fix)
 			}
 			fmt.Fprintf(&golden, "%s | %s | %s | %s\n", x.ID, x.Object, x.Evidence, x.Fix)

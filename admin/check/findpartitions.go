@@ -55,17 +55,17 @@ func partitionChecks() []Check {
 		{LeaderSkew, model.SeverityWarning, "a broker leads far more partitions than others", []Source{FromBrokers},
 			"One broker serves far more than its share of producers and consumers (more than 1.5 times the mean, and at least ten above it).",
 			"Leadership has not gone back after restarts, or the preferred leaders are placed unevenly.",
-			"`kctl elect preferred --all` first; if the preferred leaders themselves are uneven, `kctl reassign generate`.", leaderSkew},
+			"`kctl elect preferred --all` first; if the preferred leaders themselves are uneven, `kctl reassign generate --leaders`.", leaderSkew},
 		{ReplicaSkew, model.SeverityInfo, "a broker holds far more replicas than others", []Source{FromBrokers},
 			"Disk and replication load are uneven (more than 1.5 times the mean, and at least ten above it).",
 			"Brokers were added after the topics were made: nothing moves by itself.",
-			"`kctl reassign generate` plans a balance with the least movement.", replicaSkew},
+			"`kctl reassign generate --balance` plans a balance with the least movement.", replicaSkew},
 		{TooManyReplicas, model.SeverityWarning, "a broker holds more than 4,000 replicas", []Source{FromBrokers},
 			"Start-up, failover and controller changes become slow: each replica costs files, memory and requests.",
 			"Too many topics or partitions for the number of brokers.", "Add brokers and spread, or use fewer partitions.", tooManyReplicas},
 		{RackNotSpread, model.SeverityWarning, "all replicas of a partition are in one rack", []Source{FromBrokers},
 			"The loss of one rack takes every copy, although there are several racks.",
-			"The topic is older than the racks, or was assigned by hand.", "`kctl reassign generate --fix-racks` plans a spread.", rackNotSpread},
+			"The topic is older than the racks, or was assigned by hand.", "`kctl reassign generate --racks` plans a spread.", rackNotSpread},
 		{InternalTopicAtRisk, model.SeverityWarning, "an internal topic has fewer replicas than it could have", []Source{FromBrokers},
 			"__consumer_offsets or __transaction_state has fewer than three replicas (or than there are brokers): groups or transactions stop when one broker dies.",
 			"The topic was made while the cluster had a single broker, or with offsets.topic.replication.factor=1.",
@@ -75,6 +75,11 @@ func partitionChecks() []Check {
 			"All replicas of that partition of __consumer_offsets or __transaction_state are down.",
 			"Start a broker that holds the partition.", coordinatorOffline},
 	}
+}
+
+// reassignTo plans what mends a placement; carrying it out moves data and is a second step.
+func reassignTo(goal string) string {
+	return "kctl reassign generate " + goal + " --out plan.json   # then kctl reassign execute plan.json"
 }
 
 func leaderNotAlive(s *scene, add report) {
@@ -107,11 +112,11 @@ func notAReplica(s *scene, add report) {
 		if len(p.Replicas) == 0 || len(strangers) == 0 {
 			return
 		}
-		if len(members) == 0 {
-			members = p.Replicas[:1]
+		fix := fmt.Sprintf("kctl leader-and-isr set %s --leader %d --unclean --yes", target(p.TP()), p.Replicas[0])
+		if len(members) > 0 {
+			fix = fmt.Sprintf("kctl leader-and-isr set %s --leader %d --isr %s --yes", target(p.TP()), members[0], IDList(members))
 		}
-		add(p.TP().String(), fmt.Sprintf("replicas %s, isr %s: %s is no replica", IDList(p.Replicas), IDList(p.ISR), IDList(strangers)),
-			fmt.Sprintf("kctl leader-and-isr set %s --leader %d --isr %s --yes", target(p.TP()), members[0], IDList(members)))
+		add(p.TP().String(), fmt.Sprintf("replicas %s, isr %s: %s is no replica", IDList(p.Replicas), IDList(p.ISR), IDList(strangers)), fix)
 	})
 }
 
@@ -120,7 +125,7 @@ func duplicateReplica(s *scene, add report) {
 		ids := slices.Clone(p.Replicas)
 		slices.Sort(ids)
 		if len(slices.Compact(ids)) < len(p.Replicas) {
-			add(p.TP().String(), "replicas "+IDList(p.Replicas), "kctl reassign generate --topics "+p.Topic)
+			add(p.TP().String(), "replicas "+IDList(p.Replicas), reassignTo(fmt.Sprintf("--replication-factor %d --topic %s", len(p.Replicas), p.Topic)))
 		}
 	})
 }
@@ -133,7 +138,7 @@ func singleReplica(s *scene, add report) {
 		t := &s.Snapshot.Topics[i]
 		if !t.Internal && len(t.Partitions) > 0 && t.ReplicationFactor() == 1 {
 			add("topic "+t.Name, fmt.Sprintf("replication factor 1, %d brokers", s.liveCount()),
-				fmt.Sprintf("kctl reassign generate --topics %s --replication-factor %d", t.Name, min(3, s.liveCount())))
+				reassignTo(fmt.Sprintf("--replication-factor %d --topic %s", min(3, s.liveCount()), t.Name)))
 		}
 	}
 }
@@ -151,7 +156,7 @@ func unevenReplication(s *scene, add report) {
 		}
 		if low < high {
 			add("topic "+t.Name, fmt.Sprintf("replication factors from %d to %d", low, high),
-				fmt.Sprintf("kctl reassign generate --topics %s --replication-factor %d", t.Name, high))
+				reassignTo(fmt.Sprintf("--replication-factor %d --topic %s", high, t.Name)))
 		}
 	}
 }
@@ -184,7 +189,7 @@ func leaderSkew(s *scene, add report) {
 	for _, id := range ids {
 		fix := "kctl elect preferred --all --yes"
 		if preferred[id] >= leads[id] {
-			fix = "kctl reassign generate"
+			fix = reassignTo("--leaders")
 		}
 		add(objectBroker(id), fmt.Sprintf("leads %d partitions, mean %d; it is preferred for %d", leads[id], mean, preferred[id]), fix)
 	}
@@ -204,7 +209,7 @@ func replicaSkew(s *scene, add report) {
 	count := hosted(s)
 	ids, mean := skewed(s, count)
 	for _, id := range ids {
-		add(objectBroker(id), fmt.Sprintf("holds %d replicas, mean %d", count[id], mean), "kctl reassign generate")
+		add(objectBroker(id), fmt.Sprintf("holds %d replicas, mean %d", count[id], mean), reassignTo("--balance"))
 	}
 }
 
@@ -212,7 +217,7 @@ func tooManyReplicas(s *scene, add report) {
 	count := hosted(s)
 	for i := range s.Snapshot.Brokers {
 		if id := s.Snapshot.Brokers[i].ID; count[id] > replicasMax {
-			add(objectBroker(id), fmt.Sprintf("holds %d replicas", count[id]), "kctl reassign generate")
+			add(objectBroker(id), fmt.Sprintf("holds %d replicas", count[id]), reassignTo("--balance"))
 		}
 	}
 }
@@ -237,7 +242,7 @@ func rackNotSpread(s *scene, add report) {
 		}
 		if len(p.Replicas) > 1 && len(used) == 1 {
 			add(p.TP().String(), fmt.Sprintf("replicas %s are all in rack %s, of %d racks", IDList(p.Replicas), of[p.Replicas[0]], len(racks)),
-				"kctl reassign generate --topics "+p.Topic)
+				reassignTo("--racks --topic "+p.Topic))
 		}
 	})
 }
@@ -248,7 +253,7 @@ func internalTopicAtRisk(s *scene, add report) {
 		t := &s.Snapshot.Topics[i]
 		if rf := t.ReplicationFactor(); t.Internal && rf > 0 && rf < want {
 			add("topic "+t.Name, fmt.Sprintf("replication factor %d, %d brokers", rf, s.liveCount()),
-				fmt.Sprintf("kctl reassign generate --topics %s --replication-factor %d", t.Name, want))
+				reassignTo(fmt.Sprintf("--replication-factor %d --topic %s", want, t.Name)))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"kctl/admin/model"
 	"kctl/zkutil/cluster"
+	"kctl/zkutil/znode"
 )
 
 // Ids of findings on the state znodes of partitions.
@@ -27,7 +28,7 @@ func stateChecks() []Check {
 		{StateMalformed, model.SeverityCritical, "a partition's state znode cannot be decoded", fromStates,
 			"The controller cannot read who leads: it will elect nobody for this partition, and a controller that starts now may fail on it.",
 			"An edit by hand, or a tool that wrote something else there.",
-			"Write a good state back: `kctl leader-and-isr restore` from a backup, else with `kctl zk set`.", stateMalformed},
+			"The fix writes what the brokers follow back into the znode. A backup of `kctl leader-and-isr set` can be brought back with `kctl leader-and-isr restore`.", stateMalformed},
 		{StateMissing, model.SeverityCritical, "a topic names a partition that has no state znode", fromStates,
 			"The controller has not created the partition: it has no leader and never had one.",
 			"Partitions were added or the topic created while no controller acted, or none of its replicas was alive.",
@@ -38,17 +39,17 @@ func stateChecks() []Check {
 		{ControllerEpochAhead, model.SeverityCritical, "a state znode carries a controller epoch above the real one", fromStates,
 			"The controller takes the state for the work of a later controller and will not touch the partition any more.",
 			"An edit by hand that guessed the epoch; /controller_epoch was set back.",
-			"Write the state anew with `kctl leader-and-isr set`: it takes the real controller epoch.", controllerEpochAhead},
+			"The fix writes the same decision with the real controller epoch, at the version that was read.", controllerEpochAhead},
 		{EpochBehindBroker, model.SeverityCritical, "a broker acts in a newer leader epoch than ZooKeeper knows", append(slices.Clone(fromStates), FromPositions),
 			"ZooKeeper has lost a decision that brokers follow. The next election reuses an epoch, and brokers ignore it.",
 			"ZooKeeper was restored from a backup, or lost writes; the state was edited by hand.",
-			"Bring the epoch past the highest that a broker acts in, with elections or `kctl leader-and-isr set`.", epochBehindBroker},
+			"The fix writes the same decision with an epoch past the highest that a broker acts in; a new controller then sends it.", epochBehindBroker},
 		{EmptyISR, model.SeverityCritical, "a state znode has an empty ISR", fromStates,
 			"No replica counts as in sync: the controller can elect nobody without an unclean election.",
 			"An edit by hand: brokers never write an empty ISR.", "Name the replica with the longest log (`kctl lag replicas`) as leader and ISR.", emptyISR},
 		{StatesOfNobody, model.SeverityWarning, "brokers know a partition that the topic's znode does not name", fromStates,
 			"Metadata still has a partition that ZooKeeper's assignment has lost. The next controller will not know it.",
-			"The topic's znode was written by a tool from an old copy.", "Put the assignment back (`kctl zk set` with the old data), then `kctl controller move`.", partitionNotInTopic},
+			"The topic's znode was written by a tool from an old copy.", "The fix puts the assignment back that the brokers have.", partitionNotInTopic},
 	}
 }
 
@@ -67,7 +68,11 @@ func pathOf(tp cluster.TopicPartition) string {
 func stateMalformed(s *scene, add report) {
 	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
 		if !n.Missing && n.Err != "" {
-			add(tp.String(), n.Err, "kctl leader-and-isr restore BACKUP-FILE "+target(tp)+" --yes")
+			fix := "kctl zk get " + pathOf(tp)
+			if m := s.ofMetadata(tp); len(m.ISR) > 0 {
+				fix = s.writeState(n, tp, m)
+			}
+			add(tp.String(), n.Err, fix)
 		}
 	})
 }
@@ -99,18 +104,36 @@ func controllerEpochAhead(s *scene, add report) {
 	}
 	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
 		if n.Err == "" && n.ControllerEpoch > s.Tree.ControllerEpoch {
-			add(tp.String(), fmt.Sprintf("state says controller epoch %d, /controller_epoch is %d", n.ControllerEpoch, s.Tree.ControllerEpoch), setState(n, tp))
+			add(tp.String(), fmt.Sprintf("state says controller epoch %d, /controller_epoch is %d", n.ControllerEpoch, s.Tree.ControllerEpoch),
+				s.writeState(n, tp, n.LeaderAndISR))
 		}
 	})
 }
 
-// setState writes the same decision anew, which makes a new epoch.
-func setState(n *model.StateNode, tp cluster.TopicPartition) string {
-	isr := n.ISR
-	if len(isr) == 0 {
-		isr = n.Replicas[:min(1, len(n.Replicas))]
+// ofMetadata is the decision that the brokers follow.
+func (s *scene) ofMetadata(tp cluster.TopicPartition) cluster.LeaderAndISR {
+	p := s.parts[tp]
+	if p == nil {
+		return cluster.LeaderAndISR{Leader: cluster.NoLeader}
 	}
-	return fmt.Sprintf("kctl leader-and-isr set %s --leader %d --isr %s --yes", target(tp), isr[0], IDList(isr))
+	return cluster.LeaderAndISR{Leader: p.Leader, LeaderEpoch: max(p.LeaderEpoch, 0), ISR: p.ISR}
+}
+
+// writeState is the command that writes a state node with the present controller epoch, at the version that was read; fields that
+// are not known stay. Only a direct write mends what the controller refuses to touch or cannot read.
+func (s *scene) writeState(n *model.StateNode, tp cluster.TopicPartition, want cluster.LeaderAndISR) string {
+	st, err := znode.DecodeState(tp, n.Raw)
+	if err != nil {
+		st = znode.State{}
+	}
+	st.LeaderAndISR = want
+	st.ControllerEpoch = max(s.Tree.ControllerEpoch, 0)
+	return zkSet(pathOf(tp), st.Encode(), int32(n.ZKVersion))
+}
+
+// zkSet is a write of a znode that brokers own, at the version read.
+func zkSet(path string, data []byte, version int32) string {
+	return fmt.Sprintf("kctl zk set %s '%s' --if-version %d --break-glass --yes", path, data, max(version, 0))
 }
 
 func epochBehindBroker(s *scene, add report) {
@@ -129,8 +152,15 @@ func epochBehindBroker(s *scene, add report) {
 		if m := s.parts[tp]; m != nil && m.LeaderEpoch >= p.LeaderEpoch && !s.agrees(tp, p.LeaderEpoch) {
 			return // an election came between the two readings
 		}
-		add(tp.String(), fmt.Sprintf("state has leader epoch %d, broker %d acts in %d", n.LeaderEpoch, p.Broker, p.LeaderEpoch), setState(n, tp))
+		add(tp.String(), fmt.Sprintf("state has leader epoch %d, broker %d acts in %d", n.LeaderEpoch, p.Broker, p.LeaderEpoch),
+			s.writeState(n, tp, pastEpoch(n.LeaderAndISR, p.LeaderEpoch))+"   # then kctl controller move --yes")
 	})
+}
+
+// pastEpoch is the same decision above an epoch that a broker acts in.
+func pastEpoch(l cluster.LeaderAndISR, epoch cluster.LeaderEpoch) cluster.LeaderAndISR {
+	l.LeaderEpoch = epoch + 1
+	return l
 }
 
 // agrees reports whether the transition, which is read again and again, also saw the broker ahead.
@@ -147,7 +177,8 @@ func (s *scene) agrees(tp cluster.TopicPartition, epoch cluster.LeaderEpoch) boo
 func emptyISR(s *scene, add report) {
 	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
 		if n.Err == "" && len(n.ISR) == 0 && len(n.Replicas) > 0 {
-			add(tp.String(), fmt.Sprintf("leader %s, isr none, replicas %s", IDText(n.Leader), IDList(n.Replicas)), setState(n, tp)+" --unclean")
+			add(tp.String(), fmt.Sprintf("leader %s, isr none, replicas %s", IDText(n.Leader), IDList(n.Replicas)),
+				fmt.Sprintf("kctl leader-and-isr set %s --leader %d --unclean --yes", target(tp), n.Replicas[0]))
 		}
 	})
 }
@@ -166,7 +197,7 @@ func partitionNotInTopic(s *scene, add report) {
 		_, has := s.Tree.TopicNodes[p.Topic]
 		if has && !bad[p.Topic] && !known[p.TP()] {
 			add(p.TP().String(), fmt.Sprintf("Metadata has it with replicas %s, /brokers/topics/%s does not", IDList(p.Replicas), p.Topic),
-				"kctl zk get /brokers/topics/"+p.Topic)
+				s.writeTopic(p.Topic))
 		}
 	})
 }

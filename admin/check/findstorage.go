@@ -66,7 +66,7 @@ func positionChecks() []Check {
 		{ISRStuck, model.SeverityWarning, "a follower has all of the leader's log and is not in the ISR", needs,
 			"The leader does not let it in: it cannot change the ISR any more. The partition stays under-replicated and a further failure may take it offline.",
 			"The leader has an old version of the state znode (KAFKA-2729, KAFKA-3042), or waits for an answer of a controller that is gone (KAFKA-14154).",
-			"A new leader epoch frees it: elect a leader, or write the same state anew.", isrStuck},
+			"A new leader epoch frees it: let another in-sync replica lead, or restart the leader where it is alone.", isrStuck},
 		{WatermarkStuck, model.SeverityWarning, "the high watermark is below the log end of every in-sync replica and does not move", needs,
 			"acks=all waits and consumers do not see the newest records although all in-sync replicas have them.",
 			"The leader waits for an ISR change that was lost (KAFKA-12686), or the ISR is below min.insync.replicas.",
@@ -229,12 +229,19 @@ func (s *scene) twice(fn func(tp cluster.TopicPartition, leader, first, second m
 	}
 }
 
+// newEpoch makes a new leader epoch: another in-sync replica leads. Where the leader is alone it has to be restarted, which makes
+// one as well.
 func newEpoch(s *scene, tp cluster.TopicPartition) string {
 	p := s.parts[tp]
 	if p == nil {
 		return "kctl lag replicas " + target(tp)
 	}
-	return fmt.Sprintf("kctl leader-and-isr set %s --leader %d --isr %s --yes", target(tp), p.Leader, IDList(p.ISR))
+	for _, id := range p.ISR {
+		if id != p.Leader && s.live[id] {
+			return fmt.Sprintf("kctl elect leader %s %d --yes", target(tp), id)
+		}
+	}
+	return fmt.Sprintf("kctl brokers describe %d   # restart broker %d: it leads alone", p.Leader, p.Leader)
 }
 
 func replicaStuck(s *scene, add report) {

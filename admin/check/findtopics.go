@@ -7,6 +7,7 @@ import (
 
 	"kctl/admin/model"
 	"kctl/zkutil/cluster"
+	"kctl/zkutil/znode"
 )
 
 // Ids of findings on topics.
@@ -26,15 +27,15 @@ func topicChecks() []Check {
 	return []Check{
 		{TopicMalformed, model.SeverityCritical, "a topic's znode cannot be decoded", fromStates,
 			"The controller cannot read the assignment; a controller that starts now may fail on it.",
-			"An edit by hand or by a tool.", "Write the assignment back with `kctl zk set`; `kctl history` and backups may hold the old value.", topicMalformed},
+			"An edit by hand or by a tool.", "The fix writes back the assignment and id that the brokers have.", topicMalformed},
 		{TopicIDMissing, model.SeverityWarning, "a topic's znode has lost its topic_id", fromStates,
 			"Brokers have the topic under an id. The next controller gives it a new one, and then every replica refuses its orders (INCONSISTENT_TOPIC_ID).",
 			"A tool older than Kafka 2.8 rewrote the znode without the field (CMAK issue 900).",
-			"Write the id that the brokers know back into the znode before the controller changes.", topicIDMissing},
+			"The fix writes the id that the brokers know back into the znode; do it before the controller changes.", topicIDMissing},
 		{TopicIDMismatch, model.SeverityCritical, "ZooKeeper and the brokers have different ids for a topic", fromStates,
 			"Replicas refuse the controller's orders for this topic (INCONSISTENT_TOPIC_ID): it cannot fail over.",
 			"The id was lost and made anew, or the znode was restored from another cluster.",
-			"Write the brokers' id back into the znode, then make a new controller.", topicIDMismatch},
+			"The fix writes the brokers' id back into the znode; then make a new controller.", topicIDMismatch},
 		{DuplicateTopicID, model.SeverityCritical, "two topics have the same id", fromStates,
 			"Fetches by topic id get the wrong topic.", "A topic's znode was copied.", "Delete the copy, or give it back its own id.", duplicateTopicID},
 		{TopicUnknown, model.SeverityWarning, "ZooKeeper has a topic that the brokers do not know", fromStates,
@@ -62,7 +63,7 @@ func topicChecks() []Check {
 func topicMalformed(s *scene, add report) {
 	for i := range s.Tree.Topics {
 		if t := &s.Tree.Topics[i]; t.Err != "" {
-			add("topic "+t.Name, t.Err, "kctl zk get /brokers/topics/"+t.Name)
+			add("topic "+t.Name, t.Err, s.writeTopic(t.Name))
 		}
 	}
 }
@@ -80,13 +81,30 @@ func topicIDMissing(s *scene, add report) {
 		t := &s.Tree.Topics[i]
 		id := s.brokerID(t.Name)
 		if t.Err == "" && t.ID.IsZero() && !id.IsZero() {
-			add("topic "+t.Name, fmt.Sprintf("/brokers/topics/%s has no topic_id; the brokers know it as %s", t.Name, id), restoreID(t.Name, id))
+			add("topic "+t.Name, fmt.Sprintf("/brokers/topics/%s has no topic_id; the brokers know it as %s", t.Name, id), s.writeTopic(t.Name))
 		}
 	}
 }
 
-func restoreID(topic string, id cluster.TopicID) string {
-	return fmt.Sprintf("kctl zk get /brokers/topics/%s   # set topic_id to %s", topic, id)
+// writeTopic is the command that gives a topic's znode the id that the brokers know, and the partitions that it lacks; all else stays.
+func (s *scene) writeTopic(topic string) string {
+	n := s.Tree.TopicNodes[topic]
+	zt, err := znode.DecodeTopic(topic, n.Data)
+	if err != nil || zt.Partitions == nil {
+		zt = znode.Topic{Partitions: map[int32]cluster.Assignment{}}
+	}
+	if t := s.topics[topic]; t != nil {
+		for i := range t.Partitions {
+			p := &t.Partitions[i]
+			if _, ok := zt.Partitions[p.Partition]; !ok {
+				zt.Partitions[p.Partition] = cluster.Assignment{Replicas: p.Replicas, Adding: p.Adding, Removing: p.Removing}
+			}
+		}
+	}
+	if id := s.brokerID(topic); !id.IsZero() {
+		zt.ID = id
+	}
+	return zkSet("/brokers/topics/"+topic, zt.Encode(), n.Version)
 }
 
 func topicIDMismatch(s *scene, add report) {
@@ -94,7 +112,7 @@ func topicIDMismatch(s *scene, add report) {
 		t := &s.Tree.Topics[i]
 		id := s.brokerID(t.Name)
 		if t.Err == "" && !t.ID.IsZero() && !id.IsZero() && id != t.ID {
-			add("topic "+t.Name, fmt.Sprintf("ZooKeeper %s, brokers %s", t.ID, id), restoreID(t.Name, id))
+			add("topic "+t.Name, fmt.Sprintf("ZooKeeper %s, brokers %s", t.ID, id), s.writeTopic(t.Name))
 		}
 	}
 }
@@ -108,9 +126,19 @@ func duplicateTopicID(s *scene, add report) {
 	}
 	for i := range s.Tree.Topics {
 		if names := by[s.Tree.Topics[i].ID]; len(names) > 1 && names[0] == s.Tree.Topics[i].Name {
-			add("topics "+strings.Join(names, ","), "topic_id "+s.Tree.Topics[i].ID.String(), restoreID(names[len(names)-1], s.brokerID(names[len(names)-1])))
+			add("topics "+strings.Join(names, ","), "topic_id "+s.Tree.Topics[i].ID.String(), s.ownID(names))
 		}
 	}
+}
+
+// ownID gives the copy its own id back, where the brokers know it.
+func (s *scene) ownID(names []string) string {
+	for _, name := range names {
+		if id := s.brokerID(name); !id.IsZero() && id != s.treeTopic(name).ID {
+			return s.writeTopic(name)
+		}
+	}
+	return "kctl topics describe " + names[len(names)-1] + "   # delete the copy"
 }
 
 func (s *scene) deleting(topic string) bool {
@@ -198,7 +226,7 @@ func deletionOff(s *scene, add report) {
 	for _, n := range s.Tree.Deleting {
 		if name := lastName(n.Path); s.treeTopic(name) != nil {
 			add("topic "+name, fmt.Sprintf("marked for deletion, delete.topic.enable=false on the controller, broker %d", s.Snapshot.Controller.ID),
-				"kctl zk delete "+n.Path+" --yes")
+				"kctl zk delete "+n.Path+" --break-glass --yes")
 		}
 	}
 }
