@@ -4,6 +4,7 @@ package admin_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -68,6 +69,12 @@ func TestPeerLeaderAndISRSetIsSafe(t *testing.T) {
 		t.Fatal("the topic has no id")
 	}
 	granted := 0
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("15"); err != nil { // each takes a decision of a real cluster
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := plan.LeaderAndISRWish{Leader: cluster.KeepLeader, IfVersion: cluster.AnyVersion, Unclean: rapid.Bool().Draw(rt, "unclean")}
 		if i := rapid.IntRange(-1, 3).Draw(rt, "leader"); i >= 0 {
