@@ -222,8 +222,11 @@ func (o *leaderOptions) printPlan(lc *admin.LeaderChoice) {
 		o.f.Say("  %d. %s", i+1, stepText(lc, step))
 	}
 	if r := lc.Rebalance; r != nil {
-		o.f.Say("warning: auto.leader.rebalance.enable is on: when more than %d%% of the partitions that broker %d should lead are led by others, "+
-			"leadership goes back to it within %s", r.Percentage, lc.Goal.Order[0], r.Every)
+		when := fmt.Sprintf("more than %d%% of the partitions that broker %d should lead are", r.Percentage, lc.Goal.Order[0])
+		if r.Percentage == 0 { // KRaft from 4.0 on knows no percentage
+			when = fmt.Sprintf("a partition that broker %d should lead is", lc.Goal.Order[0])
+		}
+		o.f.Say("warning: auto.leader.rebalance.enable is on: when %s led by others, leadership goes back to it within %s", when, r.Every)
 	}
 }
 
