@@ -31,12 +31,13 @@ import (
 	"kctl/cmd/internal/cli/lab"
 	"kctl/cmd/internal/cli/lag"
 	"kctl/cmd/internal/cli/leaderandisr"
-	"kctl/cmd/internal/cli/leftovers"
 	"kctl/cmd/internal/cli/logdirs"
+	"kctl/cmd/internal/cli/leftovers"
 	"kctl/cmd/internal/cli/meta"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/partitions"
 	"kctl/cmd/internal/cli/quotas"
+	"kctl/cmd/internal/cli/reassign"
 	"kctl/cmd/internal/cli/records"
 	"kctl/cmd/internal/cli/topics"
 	"kctl/cmd/internal/cli/transactions"
@@ -109,7 +110,7 @@ It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does al
 	root.SetHelpTemplate(root.HelpTemplate() + exitCodes(root))
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),
-		elect.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), dump.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f),
+		elect.New(f), reassign.New(f), lag.New(f), transitions.New(f), records.NewProduce(f), records.NewConsume(f), zk.New(f), acls.New(f), users.New(f), quotas.New(f), configs.New(f), dump.New(f),
 		doctor.New(f), leftovers.New(f), lab.New(f),
 		groups.New(f), transactions.New(f),
 		logdirs.New(f),

@@ -3,6 +3,7 @@ package reassign
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -153,7 +154,7 @@ func (o *verifyOptions) removeThrottles(ctx context.Context, c *admin.Client, st
 		if m.Topic == "" {
 			object = fmt.Sprintf("broker %d", m.Broker)
 		}
-		o.f.Say("will remove from %s: %s %s%v", object, m.Key, m.Value, m.Added)
+		o.f.Say("will remove from %s: %s %s", object, m.Key, m.Value+strings.Join(m.Added, ","))
 	}
 	if o.change.DryRun {
 		return nil
