@@ -134,7 +134,8 @@ func (c *Client) describeTransactions(ctx context.Context, id cluster.BrokerID, 
 			ID: t.TransactionalID, Coordinator: id, ProducerID: t.ProducerID, ProducerEpoch: t.ProducerEpoch, State: t.State,
 			Timeout: time.Duration(t.TimeoutMillis) * time.Millisecond,
 		}
-		if t.StartTimestamp > 0 {
+		// Some brokers leave the start of the last one there.
+		if t.StartTimestamp > 0 && plan.UnderWay(t.State) {
 			m.Started = time.UnixMilli(t.StartTimestamp)
 		}
 		for _, topic := range t.Topics {

@@ -38,7 +38,7 @@ func Hanging(open []model.OpenTransaction, states []model.TransactionState) []mo
 		switch {
 		case s == nil:
 			t.Reason = "no coordinator knows the producer id"
-		case !underWay(s.State):
+		case !UnderWay(s.State):
 			t.Reason = fmt.Sprintf("the coordinator has nothing under way for it: %s", s.State)
 		case int32(s.ProducerEpoch) > t.ProducerEpoch && !slices.Contains(s.Partitions, tp):
 			t.Reason = fmt.Sprintf("it is of producer epoch %d, the coordinator is at %d", t.ProducerEpoch, s.ProducerEpoch)
@@ -52,7 +52,7 @@ func Hanging(open []model.OpenTransaction, states []model.TransactionState) []mo
 	return out
 }
 
-// underWay reports whether a coordinator in this state still has markers to write.
-func underWay(state string) bool {
+// UnderWay reports whether a coordinator in this state has a transaction that it has not ended yet.
+func UnderWay(state string) bool {
 	return state == "Ongoing" || state == "PrepareCommit" || state == "PrepareAbort" || state == "PrepareEpochFence"
 }

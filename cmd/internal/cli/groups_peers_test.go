@@ -71,7 +71,7 @@ func TestPeerGroups(t *testing.T) {
 	k.run("groups", "describe", group, "--offsets").want(exit.OK, topic, "")
 	k.run("groups", "reset-offsets", group, "--all-topics", "--by-duration", "PT1H", "--execute").want(exit.OK, " yes ", "")
 	k.run("lag", "groups", group, "--by", "group", "-o", "json").want(exit.OK, `"lagRecords": 40`, "")
-	k.run("groups", "delete-offsets", group, "--topic", topic+":1", "--yes").want(exit.OK, " yes ", "")
+	k.run("groups", "delete-offsets", group, "--topic", topic+":1", "--yes").want(exit.OK, " yes ", "will delete these")
 	k.run("groups", "delete", group, "--yes").want(exit.OK, "", "deleted group")
 	k.run("groups", "describe", group).want(exit.Failed, "", "does not exist")
 }
@@ -102,7 +102,7 @@ func TestPeerTransactions(t *testing.T) {
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--yes").want(exit.Failed, "", "the coordinator has it under way for "+id)
 	k.run("transactions", "abort", id, "--dry-run").want(exit.OK, id, "dry run")
 	k.run("transactions", "abort", id, "--yes").want(exit.OK, "", "shut out")
-	k.untilOut("CompleteAbort", "transactions", "describe", id)
+	k.untilOut(" Empty ", "transactions", "describe", id)
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--yes").want(exit.Failed, "", "has no such transaction open")
 	if err := cl.EndTransaction(ctx, kgo.TryCommit); err == nil {
 		t.Error("the producer that was shut out commits")
