@@ -93,8 +93,15 @@ var CandidateKind = Kind[Candidate]{
 		{Name: "LAST-EPOCH", Right: true, Cell: func(c Candidate) string { return orUnknown(int64(c.LastEpoch)) }},
 		{Name: "LOG-END", Right: true, Cell: func(c Candidate) string { return orUnknown(c.LogEndOffset) }},
 		{Name: "ELECTED", Cell: func(c Candidate) string { return yesNo(c.Chosen) }},
-		{Name: "LOSES", Cell: func(c Candidate) string { return text(c.Loss + c.Error) }},
+		{Name: "LOSES", Cell: func(c Candidate) string { return c.loses() }},
 	},
+}
+
+func (c Candidate) loses() string {
+	if c.Loss != "" && c.Error != "" {
+		return c.Loss + ": " + c.Error
+	}
+	return text(c.Loss + c.Error)
 }
 
 func orUnknown(n int64) string {
