@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"kctl/admin/check"
 	"kctl/admin/model"
 	"kctl/admin/plan"
@@ -131,7 +133,7 @@ func (w *isrWatch) polled(s *model.Snapshot, names []string) error {
 	}
 	for i := range s.Topics {
 		t := &s.Topics[i]
-		topics[t.Name] = t.Err == "" || len(t.Partitions) > 0
+		topics[t.Name] = t.Err == "" || len(t.Partitions) > 0 || t.Err == short(kerr.UnknownTopicOrPartition)
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			n := stateFromPartition(p)
