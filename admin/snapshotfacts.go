@@ -32,6 +32,9 @@ const needsZooKeeper = "it needs ZooKeeper: give its address with -z HOST:PORT/c
 // that could not be read is a problem and an entry of Missing, never a failure of the whole; only when neither
 // brokers nor ZooKeeper answer there is an error.
 func (c *Client) Facts(ctx context.Context, opts FactsOptions) (*check.Facts, []model.Problem, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, nil, err // nearly every check needs an answer of the brokers
+	}
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}

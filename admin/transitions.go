@@ -39,6 +39,9 @@ const rounds = 2
 // metadata, and an unfinished one is asked about again until it has been seen for OlderThan: the call then
 // takes that long.
 func (c *Client) Transitions(ctx context.Context, opts TransitionOptions) ([]model.Transition, []model.Problem, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, nil, err // whether a decision was carried out only the brokers know
+	}
 	if opts.OlderThan <= 0 {
 		opts.OlderThan = DefaultOlderThan
 	}
@@ -483,7 +486,7 @@ func (c *Client) Health(ctx context.Context, olderThan time.Duration) ([]model.F
 	var ts []model.Transition
 	var tsErr error
 	var wg sync.WaitGroup
-	if c.HasZooKeeper() {
+	if c.HasZooKeeper() && c.cfg.FromDir == "" {
 		wg.Go(func() { ts, _, tsErr = c.Transitions(ctx, TransitionOptions{OlderThan: olderThan}) })
 	}
 	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true})
