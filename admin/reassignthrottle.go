@@ -213,6 +213,22 @@ func (e *executor) setThrottles(ctx context.Context, live []cluster.BrokerID) ([
 			}
 		}
 	}
+	rates, foreign := e.setRates(brokers, now)
+	changes, warnings = append(changes, rates...), append(warnings, foreign...)
+	if len(changes) == 0 {
+		return warnings, nil
+	}
+	if err := e.save(); err != nil {
+		return warnings, err
+	}
+	for object, err := range e.c.changeConfigs(ctx, changes) {
+		return warnings, wrap(err, "set the throttle of %s", object)
+	}
+	return warnings, nil
+}
+
+// setRates marks the rates that brokers need and returns how to set them, and warnings about those of other owners.
+func (e *executor) setRates(brokers []cluster.BrokerID, now *throttleSet) (changes []configChange, warnings []string) {
 	rate := strconv.FormatInt(e.run.Throttle, 10)
 	for _, id := range brokers {
 		values, ok := now.brokers[id]
@@ -235,16 +251,7 @@ func (e *executor) setThrottles(ctx context.Context, live []cluster.BrokerID) ([
 			}
 		}
 	}
-	if len(changes) == 0 {
-		return warnings, nil
-	}
-	if err := e.save(); err != nil {
-		return warnings, err
-	}
-	for object, err := range e.c.changeConfigs(ctx, changes) {
-		return warnings, wrap(err, "set the throttle of %s", object)
-	}
-	return warnings, nil
+	return changes, warnings
 }
 
 // owned reports whether this run or another unfinished one of ours set the rate.

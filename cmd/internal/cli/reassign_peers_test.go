@@ -19,7 +19,7 @@ func kafkaTool(t *testing.T, k *kctl, args ...string) string {
 	t.Helper()
 	script := os.Getenv("KCTL_PEER_TOOL")
 	if script == "" {
-		t.Skip("KCTL_PEER_TOOL is not set")
+		t.Fatal("KCTL_PEER_TOOL is not set")
 	}
 	args = append([]string{"tool", "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "--bootstrap-server", k.env["KCTL_BOOTSTRAP_SERVER"]}, args...)
 	out, err := exec.CommandContext(t.Context(), script, args...).CombinedOutput()
