@@ -105,7 +105,7 @@ func (s *snappyReader) decode(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("snappy: %w", err)
 	}
-	if n > maxBlock || len(s.in) > maxBlock {
+	if n > maxBlock || len(s.in) > maxBlock || n > 64*len(s.in) { // a copy of 64 bytes takes two or more
 		return fmt.Errorf("snappy block of %d bytes: %w", n, errTooLarge)
 	}
 	if s.block, err = s2.Decode(nil, s.in); err != nil {

@@ -91,7 +91,7 @@ func unsnappy(b []byte) ([]byte, error) {
 		block := b[4 : 4+n]
 		b = b[4+n:]
 		size, err := s2.DecodedLen(block)
-		if err != nil || size > snapshotMax-len(out) {
+		if err != nil || size > 64*len(block) || size > snapshotMax-len(out) { // a copy of 64 bytes takes two or more
 			return nil, damaged("snappy: a block of %d bytes", size)
 		}
 		part, err := s2.Decode(nil, block)
