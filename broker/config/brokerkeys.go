@@ -30,7 +30,7 @@ var networkKeys = []Key{
 	nullable(stringKey("control.plane.listener.name", "", ReadOnly, "Listener of the controller's requests; the inter-broker listener when unset.")),
 	stringKey("security.inter.broker.protocol", "PLAINTEXT", ReadOnly, "Protocol among brokers when inter.broker.listener.name is unset.", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
 	intKey("socket.request.max.bytes", "104857600", 1, maxInt, ReadOnly, "Largest request, in bytes."),
-	intKey("socket.send.buffer.bytes", "102400", -1, maxInt, ReadOnly, "SO_SNDBUF; -1 leaves it to the system."),
+	intKey("socket.send.buffer.bytes", "-1", -1, maxInt, ReadOnly, "SO_SNDBUF; -1 leaves it to the system, which lets it grow with what a consumer takes."),
 	intKey("socket.receive.buffer.bytes", "102400", -1, maxInt, ReadOnly, "SO_RCVBUF; -1, or the default, leaves it to the system."),
 	intKey("socket.listen.backlog.size", "50", 1, maxInt, ReadOnly, "Accepted; the system's limit is used."),
 	intKey("max.connections", "2147483647", 0, maxInt, ClusterWide, "Most connections at once."),
