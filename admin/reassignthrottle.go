@@ -98,13 +98,6 @@ type configChange struct {
 	value  string
 }
 
-func (ch *configChange) object() string {
-	if ch.topic != "" {
-		return "topic " + ch.topic
-	}
-	return brokerName(ch.broker)
-}
-
 // changeConfigs makes changes: those of topics with one request to the controller, those of a broker with one to it.
 // The result names what failed, by object.
 func (c *Client) changeConfigs(ctx context.Context, changes []configChange) map[string]error {

@@ -78,9 +78,9 @@ func TestPeerReassign(t *testing.T) {
 		t.Errorf("Kafka's tool writes\n%s, ours was\n%s", current, want)
 	}
 	theirs := writeFile(t, "theirs.json", lineAfter(t, out, "Proposed partition reassignment configuration"))
-	k.run("reassign", "execute", theirs, "--yes").want(exit.OK, "", "")
-	k.run("reassign", "verify", theirs).want(exit.OK, "done", "")
-	k.run("reassign", "rollback", plan, "--yes").want(exit.OK, "", "")
+	k.run("reassign", "execute", theirs, "--yes").want(exit.OK, "done", "will reassign")
+	k.run("reassign", "verify", theirs).want(exit.OK, "done", "all 2 partition(s) are as wanted")
+	k.run("reassign", "rollback", plan, "--yes").want(exit.OK, "done", "will reassign")
 	k.run("partitions", "list", topic, "--no-headers").want(exit.OK, "1,2", "")
 	kafkaTool(t, k, "--execute", "--reassignment-json-file", plan, "--throttle", "50000000")
 	k.until(exit.OK, "reassign", "verify", plan)
