@@ -126,8 +126,8 @@ func TestPeerMarker(t *testing.T) {
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--force", "--yes").want(exit.Failed, "", "none is open there")
 	k.in = "after\n"
 	k.run("produce", topic).want(exit.OK, "", "1 records")
+	// What the coordinator makes of its transaction now is its own affair: it gives up on it when its timeout is over.
 	k.run("consume", topic, "--from-beginning", "--read-committed", "-e").want(exit.OK, "after\n", "")
-	k.run("transactions", "abort", "m-"+topic, "--yes").want(exit.OK, "", "shut out")
 }
 
 // TestPeerRecordsRange: a range that ends with a transaction's marker ends.
