@@ -140,7 +140,7 @@ func (b *Broker) missingOf(topic string, t znode.Topic) (partition int32, ok boo
 		if !here || !t.ID.IsZero() && !l.TopicID().IsZero() && l.TopicID() != t.ID {
 			return p, true
 		}
-		if hw, ok := b.store.HighWatermark(tp); ok && hw > l.LogEndOffset() {
+		if _, short := b.store.Shortened(tp); short {
 			return p, true
 		}
 	}
@@ -164,4 +164,8 @@ func (b *Broker) learnDataEpoch(ctx context.Context, clean bool) {
 		return
 	}
 	b.dataEpoch = 0
+	// Also when this life ends before it registers: the next one would find nothing amiss.
+	if err := writeContinuity(b.static.LogDirs, continuity{}); err != nil {
+		b.log.Warn("the continuity mark could not be withdrawn", obs.Err(err))
+	}
 }

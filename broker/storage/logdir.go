@@ -196,6 +196,23 @@ func (d *logDir) lowerHighWatermarks(m *Manager, logs []*Log) error {
 	return d.checkpointHW(m, lower)
 }
 
+// noteShortened keeps which logs were opened with an end below their checkpointed high watermark, before the checkpoint
+// is lowered to what they hold.
+func (d *logDir) noteShortened(m *Manager, logs []*Log) {
+	for _, l := range logs {
+		if v, ok := d.highWatermark(l.tp); ok && v > l.LogEndOffset() {
+			m.shortened[l.tp] = v
+		}
+	}
+}
+
+// Shortened returns the checkpointed high watermark of a log that was opened with an end below it: records that were
+// committed are not there any more.
+func (m *Manager) Shortened(tp cluster.TopicPartition) (highWatermark int64, ok bool) {
+	highWatermark, ok = m.shortened[tp]
+	return highWatermark, ok
+}
+
 func (d *logDir) highWatermark(tp cluster.TopicPartition) (int64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,6 +40,8 @@ type Manager struct {
 	preferred map[cluster.TopicPartition]*logDir // where logs will be made
 	found     []*Log                             // future logs, while opening only
 
+	shortened map[cluster.TopicPartition]int64 // what Shortened answers; not changed after opening
+
 	awakeMu sync.Mutex // innermost
 	awake   []*Log     // to which something happened since the last Housekeep
 

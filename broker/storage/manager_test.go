@@ -355,3 +355,30 @@ func TestSameHistorySameOperations(t *testing.T) {
 		t.Fatalf("%d operations", len(first))
 	}
 }
+
+// TestShortenedLogIsTold: a log whose records were removed while the broker was down ends below its checkpointed high
+// watermark; opening lowers the checkpoint, but says so.
+func TestShortenedLogIsTold(t *testing.T) {
+	fs, m, l, c := newTestLog(t)
+	mustAppend(t, l, batch(t, 5, c.ms), 1)
+	must(t, l.Flush())
+	l.SetHighWatermark(5)
+	must(t, m.CheckpointHighWatermarks(map[cluster.TopicPartition]int64{l.tp: 5}))
+	must(t, m.Close())
+	must(t, fs.Remove("/data/t-0/"+offsetName(0)+extLog))
+	m2, err := OpenManager(fs, []string{"/data"}, testOptions(c, nil))
+	must(t, err)
+	if hw, ok := m2.Shortened(l.tp); !ok || hw != 5 {
+		t.Fatalf("high watermark %d, %v", hw, ok)
+	}
+	if hw, _ := m2.HighWatermark(l.tp); hw != 0 {
+		t.Fatalf("the checkpoint says %d of an empty log", hw)
+	}
+	must(t, m2.Close())
+	m3, err := OpenManager(fs, []string{"/data"}, testOptions(c, nil))
+	must(t, err)
+	if _, ok := m3.Shortened(l.tp); ok {
+		t.Fatal("told again, after it was opened without it")
+	}
+	must(t, m3.Close())
+}

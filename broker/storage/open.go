@@ -22,7 +22,8 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 		return nil, fmt.Errorf("no log directories: %w", ErrStorage)
 	}
 	opts = opts.withDefaults()
-	m := &Manager{fs: fs, opts: opts, log: opts.Logger, logs: map[cluster.TopicPartition]*Log{}}
+	m := &Manager{fs: fs, opts: opts, log: opts.Logger, logs: map[cluster.TopicPartition]*Log{},
+		shortened: map[cluster.TopicPartition]int64{}}
 	m.fds = &fdCache{fs: fs, limit: opts.OpenFiles}
 	for _, path := range dirs {
 		m.dirs = append(m.dirs, newLogDir(filepath.Clean(path)))
@@ -37,6 +38,7 @@ func OpenManager(fs vfs.FS, dirs []string, opts ManagerOptions) (*Manager, error
 		}
 		err := m.openDir(d)
 		if err == nil {
+			d.noteShortened(m, m.logsIn(d))
 			err = d.lowerHighWatermarks(m, m.logsIn(d))
 		}
 		if err != nil {
