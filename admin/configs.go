@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -382,10 +381,8 @@ func (c *Client) AwaitConfigs(ctx context.Context, changes []plan.ConfigChange) 
 		if err == nil && len(missing) == 0 {
 			return nil, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return missing, err
-		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -80,13 +80,11 @@ func (c *Client) awaitController(ctx context.Context, after int32, wait time.Dur
 		if n, err := c.ReadController(ctx); err == nil && n.Epoch > after {
 			return n, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return nil, &Error{
 				Kind: Unreachable, Msg: fmt.Sprintf("no controller of an epoch after %d within %s", after, wait),
 				Hint: "kctl brokers list shows which brokers could stand for election",
 			}
-		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -16,9 +16,6 @@ import (
 	"kctl/zkutil/cluster"
 )
 
-// pollEvery is how often a wait looks again.
-const pollEvery = 100 * time.Millisecond
-
 // DefaultElectionBatch is how many partitions are asked for in one request: enough that twenty thousand take
 // a few requests, few enough that the controller does other things in between.
 const DefaultElectionBatch = 1000
@@ -243,10 +240,8 @@ func (c *Client) confirm(ctx context.Context, results []ElectionResult, wait tim
 		if !slices.ContainsFunc(results, func(r ElectionResult) bool { return r.Done && !r.Confirmed }) {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return
-		case <-time.After(pollEvery):
 		}
 	}
 }

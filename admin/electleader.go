@@ -255,9 +255,9 @@ func (c *Client) awaitPartition(ctx context.Context, tp cluster.TopicPartition, 
 		if err == nil && ok(p) {
 			return nil
 		}
-		if perr := pause(ctx); perr != nil {
-			if errors.Is(perr, context.Canceled) {
-				return perr
+		if !pause(ctx) {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
 			}
 			return &Error{Kind: Unreachable, Msg: fmt.Sprintf("%s: the brokers do not show the change in time", partName(tp))}
 		}

@@ -60,7 +60,7 @@ func (c *Client) electZnode(ctx context.Context, moves []plan.Election, wait tim
 		if created {
 			break
 		}
-		if err := pause(wctx); err != nil {
+		if !pause(wctx) {
 			return c.foreignElection(ctx)
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Client) electZnode(ctx context.Context, moves []plan.Election, wait tim
 		if err == nil && (node == nil || !bytes.Equal(node.Data, data)) {
 			return nil
 		}
-		if perr := pause(wctx); perr != nil {
+		if !pause(wctx) {
 			return c.withdrawElection(context.WithoutCancel(ctx), data, wait)
 		}
 	}
@@ -176,14 +176,4 @@ func (c *Client) electedInZooKeeper(ctx context.Context, moves []plan.Election) 
 		}
 	}
 	return out, nil
-}
-
-// pause waits for the next look.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(pollEvery):
-		return nil
-	}
 }

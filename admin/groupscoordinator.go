@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -75,7 +74,7 @@ func (c *Client) perCoordinator(ctx context.Context, kind int8, keys []string, f
 			return nil
 		})
 		left = again
-		if len(left) > 0 && !pauseOrEnd(ctx) {
+		if len(left) > 0 && !pause(ctx) {
 			for _, k := range left {
 				out[k] = &Error{Kind: Unreachable, Msg: "the coordinator is loading or moving"}
 			}
@@ -83,16 +82,6 @@ func (c *Client) perCoordinator(ctx context.Context, kind int8, keys []string, f
 		}
 	}
 	return out
-}
-
-// pauseOrEnd waits a moment; false when ctx has ended.
-func pauseOrEnd(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pollEvery):
-		return true
-	}
 }
 
 // coordinators finds who coordinates each key: in one request where brokers take many keys (KIP-699). A topic of
@@ -123,7 +112,7 @@ func (c *Client) coordinators(ctx context.Context, kind int8, keys []string) (ma
 			}
 		}
 		left = again
-		if len(left) > 0 && !pauseOrEnd(ctx) {
+		if len(left) > 0 && !pause(ctx) {
 			for _, k := range left {
 				errs[k] = &Error{Kind: Unreachable, Msg: "no coordinator is available"}
 			}

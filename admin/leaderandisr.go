@@ -64,10 +64,8 @@ func (c *Client) ControllerCanSetLeaderAndISR(ctx context.Context) (bool, error)
 		} else {
 			last = &Error{Kind: Unreachable, Msg: "no broker is the controller"}
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return false, last
-		case <-time.After(pollEvery):
 		}
 	}
 }
@@ -227,10 +225,8 @@ func (c *Client) ConfirmLeaders(ctx context.Context, results []LeaderAndISRResul
 			}
 			return nil
 		})
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return
-		case <-time.After(pollEvery):
 		}
 	}
 }

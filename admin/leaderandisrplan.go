@@ -244,10 +244,8 @@ func (c *Client) awaitReplicas(ctx context.Context, steps []LeaderAndISRStep, re
 		if left == 0 {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return
-		case <-time.After(pollEvery):
 		}
 	}
 }

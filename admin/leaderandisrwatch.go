@@ -167,10 +167,8 @@ func (w *isrWatch) follow(ctx context.Context) error {
 			dirty.all = true
 		}
 		if dirty.all { // ZooKeeper did not answer: again in a while
-			select {
-			case <-ctx.Done():
+			if !pause(ctx) {
 				return nil
-			case <-time.After(pollEvery):
 			}
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -174,10 +173,8 @@ func (c *Client) awaitMetadata(ctx context.Context, results []LeaderAndISRApplie
 				return
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return
-		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -137,10 +137,8 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, notControl
 		} else {
 			last = &Error{Kind: Unreachable, Msg: "no broker is the controller"}
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return nil, wrap(last, "find the controller")
-		case <-time.After(pollEvery):
 		}
 	}
 }

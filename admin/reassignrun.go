@@ -434,10 +434,8 @@ func (c *Client) CancelReassign(ctx context.Context, parts []cluster.TopicPartit
 		if err == nil && left == 0 {
 			return out, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return out, &Error{Kind: Unreachable, Msg: fmt.Sprintf("the cancellation was taken, but after %s it is still under way", wait), Hint: "kctl reassign status shows it"}
-		case <-time.After(pollEvery):
 		}
 	}
 }

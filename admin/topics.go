@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -171,10 +170,8 @@ func (c *Client) awaitEverywhere(ctx context.Context, name string, good func(*mo
 		if c.holdsEverywhere(ctx, name, good) {
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return false
-		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -395,7 +395,7 @@ func (c *Client) FenceTransaction(ctx context.Context, id string) (producerID in
 		if f.code != kerr.ConcurrentTransactions.Code {
 			return f.id, f.epoch, wrap(kerr.ErrorForCode(f.code), "fence transactional id %s", id)
 		}
-		if !pauseOrEnd(ctx) {
+		if !pause(ctx) {
 			return 0, 0, &Error{Kind: Unreachable, Msg: "the coordinator has not ended the transaction of " + id + " in time"}
 		}
 	}

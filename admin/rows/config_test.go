@@ -1,7 +1,6 @@
 package rows_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -12,10 +11,7 @@ import (
 
 // TestChangeableFieldsAreStable holds the JSON field names of configurations, quotas, users and ACLs.
 func TestChangeableFieldsAreStable(t *testing.T) {
-	for _, tt := range []struct {
-		row    any
-		fields string
-	}{
+	checkFields(t, []fieldsOf{
 		{rows.ConfigEntry{}, "resource name value source override readOnly sensitive type synonyms"},
 		{rows.ConfigChange{}, "resource name action before after inherited inheritedFrom sensitive done error"},
 		{rows.Quota{}, "entity user clientId ip key value effective"},
@@ -24,16 +20,7 @@ func TestChangeableFieldsAreStable(t *testing.T) {
 		{rows.UserChange{}, "name mechanism action iterations done error"},
 		{rows.ACL{}, "resourceType resourceName patternType principal permission operation host"},
 		{rows.TopicChange{}, "topic what action before after done error"},
-	} {
-		ty := reflect.TypeOf(tt.row)
-		var got []string
-		for i := range ty.NumField() {
-			got = append(got, ty.Field(i).Tag.Get("json"))
-		}
-		if strings.Join(got, " ") != tt.fields {
-			t.Errorf("%s:\ngot  %s\nwant %s", ty.Name(), strings.Join(got, " "), tt.fields)
-		}
-	}
+	})
 }
 
 // TestSecretsAreHidden: neither the old nor the new value of a secret is shown, in any form.

@@ -14,10 +14,7 @@ import (
 
 // TestFieldsAreStable holds the JSON field names that scripts rely on, in their order.
 func TestFieldsAreStable(t *testing.T) {
-	for _, tt := range []struct {
-		row    any
-		fields string
-	}{
+	checkFields(t, []fieldsOf{
 		{rows.Topic{}, "name partitions replicationFactor underReplicated offline internal topicId deleting source"},
 		{rows.Partition{}, "topic partition leader leaderEpoch replicas isr offlineReplicas addingReplicas removingReplicas preferredLeader underReplicated minIsr source"},
 		{rows.LeaderAndISR{}, "topic partition leader leaderEpoch isr controllerEpoch zkVersion replicas mtime ageMs unknownFields source"},
@@ -28,14 +25,25 @@ func TestFieldsAreStable(t *testing.T) {
 		{rows.Broker{}, "id host port rack live controller leaders replicas outOfSync brokerEpoch registeredAt error source"},
 		{rows.Controller{}, "id epoch host port since live source"},
 		{rows.Election{}, "topic partition from to action done confirmed error result"},
-	} {
-		ty := reflect.TypeOf(tt.row)
+	})
+}
+
+// fieldsOf names the JSON fields of a kind of row, in order.
+type fieldsOf struct {
+	row    any
+	fields string
+}
+
+func checkFields(t *testing.T, want []fieldsOf) {
+	t.Helper()
+	for _, w := range want {
+		ty := reflect.TypeOf(w.row)
 		var got []string
 		for i := range ty.NumField() {
 			got = append(got, ty.Field(i).Tag.Get("json"))
 		}
-		if strings.Join(got, " ") != tt.fields {
-			t.Errorf("%s:\ngot  %s\nwant %s", ty.Name(), strings.Join(got, " "), tt.fields)
+		if strings.Join(got, " ") != w.fields {
+			t.Errorf("%s:\ngot  %s\nwant %s", ty.Name(), strings.Join(got, " "), w.fields)
 		}
 	}
 }
