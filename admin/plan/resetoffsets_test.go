@@ -173,3 +173,28 @@ func FuzzTimes(f *testing.F) {
 		}
 	})
 }
+
+func TestCheckExpectedOffsets(t *testing.T) {
+	move := plan.OffsetMove{Group: "g", Topic: "t", Partition: 1, From: 5, To: 9}
+	for name, tc := range map[string]struct {
+		rows []plan.OffsetRow
+		want bool
+	}{
+		"nothing expected":    {nil, true},
+		"as expected":         {[]plan.OffsetRow{{Topic: "t", Partition: 1, Offset: 5}}, true},
+		"read on":             {[]plan.OffsetRow{{Topic: "t", Partition: 1, Offset: 4}}, false},
+		"there already":       {[]plan.OffsetRow{{Topic: "t", Partition: 1, Offset: 9}}, false},
+		"of this group":       {[]plan.OffsetRow{{Group: "g", Topic: "t", Partition: 1, Offset: 4}}, false},
+		"of another group":    {[]plan.OffsetRow{{Group: "h", Topic: "t", Partition: 1, Offset: 4}}, true},
+		"another partition":   {[]plan.OffsetRow{{Topic: "t", Partition: 2, Offset: 4}}, true},
+		"its own comes first": {[]plan.OffsetRow{{Topic: "t", Partition: 1, Offset: 4}, {Group: "g", Topic: "t", Partition: 1, Offset: 5}}, true},
+	} {
+		if err := plan.CheckExpectedOffsets([]plan.OffsetMove{move}, tc.rows); (err == nil) != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	move.From = 9
+	if err := plan.CheckExpectedOffsets([]plan.OffsetMove{move}, []plan.OffsetRow{{Topic: "t", Partition: 1, Offset: 4}}); err != nil {
+		t.Errorf("an offset that is where it is to be: %v", err)
+	}
+}

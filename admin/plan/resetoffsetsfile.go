@@ -109,3 +109,26 @@ func offsetRow(rec []string, columns int) (OffsetRow, error) {
 	row.Partition, row.Offset = int32(p), o
 	return row, nil
 }
+
+// CheckExpectedOffsets refuses moves of offsets that are neither what rows say nor what the move makes of them: the group
+// has read on, or somebody else has reset it. Offsets that rows do not name are not looked at.
+func CheckExpectedOffsets(moves []OffsetMove, rows []OffsetRow) error {
+	type key struct {
+		group, topic string
+		partition    int32
+	}
+	want := make(map[key]int64, len(rows))
+	for _, r := range rows {
+		want[key{r.Group, r.Topic, r.Partition}] = r.Offset
+	}
+	for _, m := range moves {
+		offset, ok := want[key{m.Group, m.Topic, m.Partition}]
+		if !ok {
+			offset, ok = want[key{"", m.Topic, m.Partition}]
+		}
+		if ok && m.From != offset && m.From != m.To {
+			return fmt.Errorf("group %s is at offset %d of %s:%d, not at %d as expected: nothing was changed", m.Group, m.From, m.Topic, m.Partition, offset)
+		}
+	}
+	return nil
+}

@@ -88,11 +88,14 @@ func NewRoot(f *factory.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kctl",
 		Short: "Look into and mend Kafka clusters that are coordinated through ZooKeeper",
-		Long: `kctl looks into and mends Kafka-protocol clusters: leaderAndISR as stored, preferred-leader elections,
-the high watermark and log end of every follower, and leadership transitions that are stuck.
+		Long: `kctl looks into and mends Kafka-protocol clusters: leaderAndISR, elections, reassignments, the high watermark and
+log end of every follower, leadership transitions that are stuck, and everything else an operator changes. doctor runs
+every check and names one command for each finding; history undo takes changes back.
 
-It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does all that this one can tell.`,
+It speaks the wire protocol (-b) and ZooKeeper (-z). With one of them it does all that this one can tell. Apache Kafka
+is served in ZooKeeper and in KRaft mode.`,
 		Example: `  kctl cluster health                              # exit 0 healthy, 10 with findings, 5 unreachable
+  kctl doctor -z zk1:2181/kafka                    # every finding, and the command that mends it
   kctl -b broker1:9092 partitions list --under-replicated
   kctl -z zk1:2181/kafka leader-and-isr get orders:0
   kctl lag replicas orders -o json`,

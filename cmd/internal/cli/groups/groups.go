@@ -116,26 +116,46 @@ func keep(f *factory.Factory, group string, offsets []model.CommittedOffset) (un
 	if len(offsets) == 0 {
 		return nil, nil
 	}
+	file, err := keepFile(f, offsets)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"groups", "reset-offsets", group, "--from-file", file}, nil
+}
+
+// keepBoth keeps what a group's offsets become as well: the way back is open only while they are that.
+func keepBoth(f *factory.Factory, group string, old, next []model.CommittedOffset) (undo []string, err error) {
+	if undo, err = keep(f, group, old); undo == nil {
+		return nil, err
+	}
+	file, err := keepFile(f, next)
+	if err != nil {
+		return nil, err
+	}
+	return append(undo, "--expect", file), nil
+}
+
+func keepFile(f *factory.Factory, offsets []model.CommittedOffset) (name string, err error) {
 	rows := make([]plan.OffsetRow, len(offsets))
 	for i, o := range offsets {
 		rows[i] = plan.OffsetRow{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset}
 	}
 	dir := filepath.Join(filepath.Dir(f.JournalPath()), "offsets")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return "", err
 	}
 	file, err := os.CreateTemp(dir, f.Now().UTC().Format("20060102T150405Z")+"-*.csv")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	_, err = file.WriteString(plan.FormatOffsets(rows, false))
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep the old offsets: %w", err)
+		return "", fmt.Errorf("keep the offsets: %w", err)
 	}
-	return []string{"groups", "reset-offsets", group, "--from-file", file.Name()}, nil
+	return file.Name(), nil
 }
 
 // undoable adds the way back to an entry that has one.

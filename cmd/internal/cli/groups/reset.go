@@ -34,6 +34,8 @@ type resetOptions struct {
 	offset    int64
 	shift     int64
 	file      string
+	expect    string
+	expected  []plan.OffsetRow
 	export    string
 	execute   bool
 	change    factory.ChangeFlags
@@ -50,7 +52,7 @@ and the row says so. A group that is active is refused, with the names of its me
 
 --from-file reads and --export writes the CSV of kafka-consumer-groups.sh: topic,partition,offset, with the group in
 front when there are several. The old offsets are kept in such a file, and kctl history names the command that
-brings them back.`,
+brings them back; with --expect it does nothing once the group has read on.`,
 		Example: `  kctl groups reset-offsets audit --topic orders --to-earliest
   kctl groups reset-offsets audit --topic orders:0,3 --shift-by -100 --execute
   kctl groups reset-offsets audit --all-topics --to-datetime 2024-05-01T10:00:00.000 --execute
@@ -82,6 +84,7 @@ func (o *resetOptions) flags(fl *pflag.FlagSet) {
 	fl.Int64Var(&o.shift, "shift-by", 0, "so many records further, or back when below 0")
 	fl.Int64Var(&o.offset, "to-offset", 0, "this offset in each partition")
 	fl.StringVar(&o.file, "from-file", "", "the offsets in this CSV file (- is stdin)")
+	fl.StringVar(&o.expect, "expect", "", "only while the offsets are those in this CSV file, or what they are to become")
 	fl.StringVar(&o.export, "export", "", "write the new offsets as CSV to this file (- is stdout, instead of the table)")
 	fl.BoolVar(&o.execute, "execute", false, "write the new offsets")
 	factory.AddChangeFlags(fl, &o.change)
@@ -124,6 +127,11 @@ func (o *resetOptions) parse(fl *pflag.FlagSet, args []string) (err error) {
 	if err := o.parseValue(); err != nil {
 		return err
 	}
+	if o.expect != "" {
+		if o.expected, err = o.readOffsets("--expect", o.expect); err != nil {
+			return err
+		}
+	}
 	o.execute = (o.execute || o.change.Yes) && !o.change.DryRun
 	if o.execute {
 		return o.f.Writable()
@@ -158,12 +166,13 @@ func (o *resetOptions) parseValue() (err error) {
 // offsetsFileMax bounds a file of offsets: a hundred thousand partitions are below 30 MiB.
 const offsetsFileMax = 64 << 20
 
-func (o *resetOptions) readFile() error {
+// readOffsets reads the CSV file that a flag names; - is stdin.
+func (o *resetOptions) readOffsets(flag, path string) ([]plan.OffsetRow, error) {
 	var in io.Reader = o.f.IO.In
-	if o.file != "-" {
-		file, err := os.Open(o.file)
+	if path != "-" {
+		file, err := os.Open(path)
 		if err != nil {
-			return exit.Usagef("--from-file: %v", err)
+			return nil, exit.Usagef("%s: %v", flag, err)
 		}
 		defer file.Close()
 		in = file
@@ -172,11 +181,19 @@ func (o *resetOptions) readFile() error {
 	if err == nil && len(data) > offsetsFileMax {
 		err = fmt.Errorf("it is longer than %d bytes", offsetsFileMax)
 	}
+	var out []plan.OffsetRow
 	if err == nil {
-		o.opts.File, err = plan.ParseOffsets(string(data))
+		out, err = plan.ParseOffsets(string(data))
 	}
 	if err != nil {
-		return exit.Usagef("--from-file %s: %v", o.file, err)
+		return nil, exit.Usagef("%s %s: %v", flag, path, err)
+	}
+	return out, nil
+}
+
+func (o *resetOptions) readFile() (err error) {
+	if o.opts.File, err = o.readOffsets("--from-file", o.file); err != nil {
+		return err
 	}
 	if o.opts.File[0].Group == "" {
 		if len(o.opts.Groups) > 1 {
@@ -212,6 +229,9 @@ func runReset(ctx context.Context, o *resetOptions) error {
 		if err := busy(p.Groups); err != nil {
 			return err
 		}
+	}
+	if err := plan.CheckExpectedOffsets(p.Moves, o.expected); err != nil {
+		return &exit.Error{Code: exit.Failed, Msg: err.Error(), Hint: "leave --expect out to reset them all the same"}
 	}
 	out := make([]rows.OffsetReset, len(p.Moves))
 	for i, m := range p.Moves {
@@ -253,7 +273,7 @@ func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.R
 	restore, drop := map[string][]string{}, map[string][]string{} // by group: how changed and new offsets are taken back
 	for i := range p.Groups {
 		id := p.Groups[i].ID
-		var old []model.CommittedOffset
+		var old, next []model.CommittedOffset
 		for _, m := range p.Moves {
 			if m.Group != id || !m.Changes() {
 				continue
@@ -261,6 +281,7 @@ func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.R
 			changes = append(changes, admin.OffsetChange{Group: id, Topic: m.Topic, Partition: m.Partition, Offset: m.To})
 			if m.From >= 0 {
 				old = append(old, model.CommittedOffset{Topic: m.Topic, Partition: m.Partition, Offset: m.From})
+				next = append(next, model.CommittedOffset{Topic: m.Topic, Partition: m.Partition, Offset: m.To})
 				continue
 			}
 			if drop[id] == nil {
@@ -269,7 +290,7 @@ func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.R
 			drop[id] = append(drop[id], "--topic", fmt.Sprintf("%s:%d", m.Topic, m.Partition))
 		}
 		var err error
-		if restore[id], err = keep(o.f, id, old); err != nil {
+		if restore[id], err = keepBoth(o.f, id, old, next); err != nil {
 			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
 		}
 	}

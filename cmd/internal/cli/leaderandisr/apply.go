@@ -214,7 +214,7 @@ func (o *applyOptions) changes(s *model.Snapshot, steps []admin.LeaderAndISRStep
 		}
 		switch {
 		case now.Leader >= 0 && now.Leader != next.Leader && slices.Contains(next.ISR, now.Leader):
-			ch = ch.WithUndo("leader-and-isr", "set", steps[i].Name(), "--leader", fmt.Sprint(int32(now.Leader)))
+			ch = ch.WithUndo("elect", "leader", steps[i].Name(), fmt.Sprint(int32(now.Leader)), "--expect-leader", fmt.Sprint(int32(next.Leader)))
 		case len(next.ISR) < len(now.ISR):
 			ch.Undo = "none needed: the leader lets the replicas in again when they have caught up"
 		}
