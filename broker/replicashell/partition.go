@@ -70,25 +70,15 @@ func (p *partition) event(ev replica.Event) replica.Code {
 	return a.answer
 }
 
-// step runs the state machine and its effects until nothing is left to do. p.mu is held.
+// step takes an event, and has the next tick look at a leader's partition to which something happened. p.mu is held.
 func (p *partition) step(ev replica.Event, a *after) {
-	p.rouse(a)
 	p.run(ev, a)
-	p.rouse(a)
-}
-
-// rouse makes the next tick look at a leader's partition, before anything happens to it and after it has become
-// one. What no tick has told the state machine of its parked followers while it was settled is told now: the
-// event may unpark them.
-func (p *partition) rouse(a *after) {
-	if p.ticked || p.core.Role() != replica.Leader {
-		return
+	if !p.ticked {
+		p.tickAgain()
 	}
-	p.ticked = true
-	p.m.ticks.add(p)
-	p.noteParked(a)
 }
 
+// run runs the state machine and its effects until nothing is left to do. p.mu is held.
 func (p *partition) run(ev replica.Event, a *after) {
 	p.events = append(p.events[:0], ev)
 	for i := 0; i < len(p.events); i++ {
