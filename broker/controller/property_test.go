@@ -158,31 +158,6 @@ func (c *chaos) act() {
 	}
 }
 
-// fireTimers moves the clock and fires what is due, without letting ZooKeeper run in between.
-func (c *chaos) fireTimers(d time.Duration) {
-	c.now = c.now.Add(d)
-	for _, n := range c.sorted() {
-		var due []Timer
-		for t, at := range n.timers {
-			if !at.After(c.now) {
-				due = append(due, t)
-			}
-		}
-		slices.SortFunc(due, func(a, b Timer) int {
-			if lessTimer(a, b) {
-				return -1
-			}
-			return 1
-		})
-		for _, t := range due {
-			if _, armed := n.timers[t]; armed {
-				delete(n.timers, t)
-				c.step(n, TimerFired{At: c.now, Timer: t})
-			}
-		}
-	}
-}
-
 // deliverOne serves or loses one waiting request; a lost one may have been served all the same.
 func (c *chaos) deliverOne() {
 	n := c.pick("from")

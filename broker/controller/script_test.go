@@ -189,7 +189,11 @@ func (s *script) run(args []string) {
 			s.t.Fatal(err)
 		}
 		s.finish()
-		s.tick(d)
+		if hold {
+			s.fireTimers(d)
+		} else {
+			s.tick(d)
+		}
 	case "request":
 		s.request(args)
 	case "show":

@@ -187,6 +187,9 @@ func (c *Controller) alertChanged(p *partition) {
 	c.enqueueOnce("LeadershipAlerts", "", c.writeAlerts)
 }
 
+// alertDue reports whether the partition's alert znode should exist.
+func (p *partition) alertDue() bool { return p.alerted && p.transition != nil }
+
 // writeAlerts brings /admin/leadership_alerts in line with the alerts.
 func (c *Controller) writeAlerts(done func()) {
 	ps := sorted(c.transitions.dirty)
@@ -210,7 +213,7 @@ func (c *Controller) putAlerts(ps []*partition, done func()) {
 	for i, p := range ps {
 		path := znode.LeadershipAlertPath(p.tp())
 		switch {
-		case !p.alerted || p.transition == nil:
+		case !p.alertDue():
 			ops[i] = deleteOp(path)
 		case p.alertNode:
 			ops[i] = setOp(path, c.alertOf(p.transition).Encode(), zkop.AnyVersion)
@@ -235,6 +238,9 @@ func (c *Controller) putAlerts(ps []*partition, done func()) {
 				}
 			default:
 				c.emit(Note{Kind: NoteBadZnode, Partition: p.tp(), Reason: "leadership alert: " + err.Error()})
+			}
+			if p.alertNode && !p.alertDue() {
+				c.alertChanged(p) // confirmed while the znode was being written
 			}
 		}
 		done()

@@ -296,6 +296,31 @@ func (w *world) tick(d time.Duration) {
 	w.now = maxTime(w.now, end)
 }
 
+// fireTimers moves the clock and fires what is due, without letting ZooKeeper run in between.
+func (w *world) fireTimers(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, n := range w.sorted() {
+		var due []Timer
+		for t, at := range n.timers {
+			if !at.After(w.now) {
+				due = append(due, t)
+			}
+		}
+		slices.SortFunc(due, func(a, b Timer) int {
+			if lessTimer(a, b) {
+				return -1
+			}
+			return 1
+		})
+		for _, t := range due {
+			if _, armed := n.timers[t]; armed {
+				delete(n.timers, t)
+				w.step(n, TimerFired{At: w.now, Timer: t})
+			}
+		}
+	}
+}
+
 func lessTimer(a, b Timer) bool {
 	if a.Kind != b.Kind {
 		return a.Kind < b.Kind
