@@ -15,7 +15,6 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/tw"
-	"go.yaml.in/yaml/v3"
 
 	"kctl/admin/rows"
 )
@@ -49,24 +48,13 @@ type Printer struct {
 // prettyMax is the number of rows up to which a table is drawn: drawing holds all rows in memory.
 const prettyMax = 2000
 
-type list[T any] struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Items      []T             `json:"items"`
-	Errors     []rows.ErrorRow `json:"errors"`
-}
-
 // List prints many rows. errs are parts of the answer that are missing; a table leaves them to the caller.
 func List[T any](p *Printer, k rows.Kind[T], items []T, errs []rows.ErrorRow) error {
-	if items == nil {
-		items = []T{}
-	}
-	if errs == nil {
-		errs = []rows.ErrorRow{}
-	}
 	switch p.Format {
-	case JSON, YAML:
-		return p.document(list[T]{rows.APIVersion, k.ListName(), items, errs})
+	case JSON:
+		return jsonList(p.Out, k.ListName(), items, errs)
+	case YAML:
+		return yamlList(p.Out, k.ListName(), items, errs)
 	case Name:
 		w := bufio.NewWriter(p.Out)
 		for i := range items {
@@ -135,7 +123,17 @@ func Object(p *Printer, kind string, v any) error {
 	if !bytes.Equal(body, []byte("{}")) {
 		head += ","
 	}
-	return p.document(json.RawMessage(head + string(body[1:])))
+	doc := append([]byte(head), body[1:]...)
+	if p.Format == YAML {
+		return new(yamlWriter).document(p.Out, doc)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, doc, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = p.Out.Write(b.Bytes())
+	return err
 }
 
 func marshal(v any) ([]byte, error) {
@@ -146,56 +144,6 @@ func marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-func (p *Printer) document(v any) error {
-	data, err := marshal(v)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if p.Format == YAML {
-		if err := toYAML(&b, data); err != nil {
-			return err
-		}
-	} else {
-		if err := json.Indent(&b, data, "", "  "); err != nil {
-			return err
-		}
-		b.WriteByte('\n')
-	}
-	_, err = p.Out.Write(b.Bytes())
-	return err
-}
-
-// toYAML writes a JSON document as YAML, keeping the order of its fields: JSON is read as the YAML that it
-// is, and written again in block style.
-func toYAML(w io.Writer, data []byte) error {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return err
-	}
-	blockStyle(&doc)
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-func blockStyle(n *yaml.Node) {
-	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
-		// Short lists of numbers read better on one line.
-		flow := n.Kind == yaml.SequenceNode && n.Content[0].Kind == yaml.ScalarNode
-		n.Style = 0
-		if flow {
-			n.Style = yaml.FlowStyle
-		}
-	}
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
 }
 
 // table prints rows of cells.
