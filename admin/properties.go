@@ -42,7 +42,7 @@ func PropertyNames() [][2]string {
 		{"ssl.keystore.type", "PEM, JKS or PKCS12; found out when it is not set"},
 		{"ssl.keystore.location", "file with own certificate and key"},
 		{"ssl.keystore.password", "its password, for JKS and PKCS12"},
-		{"ssl.key.password", "password of the key in it, where it is another one"},
+		{"ssl.key.password", "password of the key in it: of an encrypted PEM key, or where it is another one"},
 		{"ssl.keystore.certificate.chain", "own certificate chain itself, PEM"},
 		{"ssl.keystore.key", "own private key itself, PEM"},
 		{"ssl.endpoint.identification.algorithm", "https checks the broker's name, empty does not"},
@@ -320,58 +320,6 @@ func checkModule(jaas, mech string) error {
 	return nil
 }
 
-// parseJAAS reads `module required key="value" ...;`. Values may hold any character; \" and \\ are escapes.
-func parseJAAS(s string) (map[string]string, error) {
-	bad := func(what string) error { return badInput("sasl.jaas.config: %s", what) }
-	rest := strings.TrimSpace(s)
-	if i := strings.IndexAny(rest, " \t\n"); i >= 0 {
-		rest = strings.TrimSpace(rest[i:])
-	}
-	if i := strings.IndexAny(rest, " \t\n"); i >= 0 && !strings.Contains(rest[:i], "=") {
-		rest = strings.TrimSpace(rest[i:])
-	}
-	out := map[string]string{}
-	for rest != "" && rest[0] != ';' {
-		key, after, ok := strings.Cut(rest, "=")
-		if !ok {
-			return nil, bad("an option is not key=\"value\"")
-		}
-		value, left, err := jaasValue(strings.TrimSpace(after))
-		if err != nil {
-			return nil, bad(err.Error())
-		}
-		out[strings.TrimSpace(key)] = value
-		rest = strings.TrimSpace(left)
-	}
-	if rest == "" {
-		return nil, bad("it does not end with a semicolon")
-	}
-	return out, nil
-}
-
-func jaasValue(s string) (value, rest string, err error) {
-	if s == "" || s[0] != '"' {
-		i := strings.IndexAny(s, " \t\n;")
-		if i < 0 {
-			return "", "", errors.New("it does not end with a semicolon")
-		}
-		return s[:i], s[i:], nil
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-			b.WriteByte(s[i])
-		case s[i] == '"':
-			return b.String(), s[i+1:], nil
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return "", "", errors.New("a quoted value does not end")
-}
-
 func (p Properties) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if err := p.trust(cfg); err != nil {
@@ -394,7 +342,7 @@ func (p Properties) trust(cfg *tls.Config) error {
 	var certs []*x509.Certificate
 	s, err := p.readStore("ssl.truststore")
 	if v, ok := p["ssl.truststore.certificates"]; ok {
-		certs, err = pemCertificates([]byte(v), "ssl.truststore.certificates")
+		certs, err = pemCertificates(loosePEM(v), "ssl.truststore.certificates")
 	} else if s != nil {
 		if certs, err = s.trusted(); err == nil && len(certs) == 0 {
 			err = badInput("ssl.truststore.location=%s holds no certificate", s.file)
@@ -430,7 +378,7 @@ func (p Properties) clientCertificate(cfg *tls.Config) error {
 	chain, inline := p["ssl.keystore.certificate.chain"]
 	switch {
 	case inline:
-		cert, err = pemIdentity([]byte(chain), []byte(p["ssl.keystore.key"]), "ssl.keystore.certificate.chain")
+		cert, err = pemIdentity(loosePEM(chain), loosePEM(p["ssl.keystore.key"]), p["ssl.key.password"], "ssl.keystore.key and ssl.keystore.certificate.chain")
 	case err == nil && s == nil:
 		return nil
 	case err == nil:

@@ -171,7 +171,7 @@ func (s *store) identity(keyPassword string) (tls.Certificate, error) {
 		}
 		return cert, nil
 	}
-	return pemIdentity(s.data, s.data, fmt.Sprintf("%s.location=%s", s.setting, s.file))
+	return pemIdentity(s.data, s.data, keyPassword, fmt.Sprintf("%s.location=%s", s.setting, s.file))
 }
 
 func (s *store) identityJKS(keyPassword string) (tls.Certificate, error) {
@@ -223,11 +223,11 @@ func pemCertificates(data []byte, from string) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-func pemIdentity(chain, key []byte, from string) (tls.Certificate, error) {
-	if bytes.Contains(key, []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----")) {
-		e := badInput("%s: the private key is encrypted, which is read from JKS and PKCS12 stores only", from)
-		e.Hint = "openssl pkcs12 -export makes a PKCS12 store of it, openssl pkcs8 an unencrypted key"
-		return tls.Certificate{}, e
+// pemIdentity reads a chain and its key, which may be encrypted.
+func pemIdentity(chain, key []byte, keyPassword, from string) (tls.Certificate, error) {
+	key, err := openKey(key, keyPassword, from)
+	if err != nil {
+		return tls.Certificate{}, err
 	}
 	cert, err := tls.X509KeyPair(chain, key)
 	if err != nil {

@@ -125,7 +125,7 @@ security.protocol=SASL_PLAINTEXT
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
     username="alice" \
-    password="it's; \"x\"=1";
+    password="it's; \\"x\\"=1";
 acks=all
 key.serializer=org.apache.kafka.common.serialization.StringSerializer
 sasl.login.refresh.buffer.seconds=10
