@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 
@@ -73,15 +74,9 @@ func NewDocs(f *factory.Factory, root *cobra.Command) *cobra.Command {
 	)
 }
 
-// schemas are all documents that kctl prints as JSON.
-func schemas() map[string]map[string]any {
-	out := map[string]map[string]any{}
-	add := func(name string, row any, list bool) {
-		out[name] = rows.SchemaOf(name, row, false)
-		if list {
-			out[name+"List"] = rows.SchemaOf(name+"List", row, true)
-		}
-	}
+// EachKind calls add for every kind of document that kctl prints as JSON: its name, an empty row, and whether there is
+// a list of it. A kind that is added twice is as the later call says.
+func EachKind(add func(name string, row any, list bool)) {
 	add("Cluster", rows.ClusterDetail{}, false)
 	add("Controller", rows.Controller{}, false)
 	add("Health", rows.Health{}, false)
@@ -130,8 +125,29 @@ func schemas() map[string]map[string]any {
 	add("Record", records.Document{}, false)
 	addDump(add)
 	add("Error", exit.Document{}, false)
-	out["Broker"] = rows.SchemaOf("Broker", rows.BrokerDetail{}, false) // a single one has its listeners
+	add("Broker", rows.BrokerDetail{}, false) // a single one has its listeners
+}
+
+// schemas are those of all documents, by kind.
+func schemas() map[string]map[string]any {
+	out := map[string]map[string]any{}
+	EachKind(func(name string, row any, list bool) {
+		if standsAlone(row) {
+			out[name] = rows.SchemaOf(name, row, false)
+		}
+		if list {
+			out[name+"List"] = rows.SchemaOf(name+"List", row, true)
+		}
+	})
 	return out
+}
+
+// standsAlone reports whether a row is printed as a document of its own. One with a kind in another sense, as leftovers
+// have, is printed in lists only: the kind of the document would be there twice.
+func standsAlone(row any) bool {
+	_, kind := reflect.TypeOf(row).FieldByName("Kind")
+	_, version := reflect.TypeOf(row).FieldByName("APIVersion")
+	return version || !kind
 }
 
 // NewSchema returns the verb.
