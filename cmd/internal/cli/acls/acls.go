@@ -225,6 +225,24 @@ func readFile(f *factory.Factory, path string) ([]model.ACL, error) {
 	return acls, nil
 }
 
+// noExpectation is --expect when it is not given.
+const noExpectation = -1
+
+// addExpect declares --expect, and checkExpect holds the rules that are there against it.
+func addExpect(fl *pflag.FlagSet, n *int) {
+	fl.IntVar(n, "expect", noExpectation, "so many of these rules must be there now, else nothing is changed")
+}
+
+func checkExpect(expect, there int) error {
+	if expect == noExpectation || expect == there {
+		return nil
+	}
+	return &exit.Error{
+		Code: exit.Failed, Msg: fmt.Sprintf("of these rules %d are there, expected were %d: somebody changed them; nothing was changed", there, expect),
+		Hint: "leave --expect out to change them all the same",
+	}
+}
+
 // apply creates and deletes rules through the steps of every change.
 func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command string, d plan.ACLDiff, flags factory.ChangeFlags) error {
 	var rs []rows.ACLChange
@@ -281,11 +299,11 @@ func entry(clusterID, command string, a model.ACL, created bool, err error) fact
 	common := slices.Concat(name, []string{"--pattern", strings.ToLower(a.PatternType), "--operation", a.Operation})
 	if created {
 		e.After = text
-		e = e.WithUndo(slices.Concat([]string{"acls", "delete"}, common, []string{"--principal", a.Principal, "--host", a.Host, "--permission", strings.ToLower(a.Permission)})...)
+		e = e.WithUndo(slices.Concat([]string{"acls", "delete"}, common, []string{"--principal", a.Principal, "--host", a.Host, "--permission", strings.ToLower(a.Permission), "--expect", "1"})...)
 	} else {
 		who := strings.ToLower(a.Permission)
 		e.Before = text
-		e = e.WithUndo(slices.Concat([]string{"acls", "create"}, common, []string{"--" + who + "-principal", a.Principal, "--" + who + "-host", a.Host})...)
+		e = e.WithUndo(slices.Concat([]string{"acls", "create"}, common, []string{"--" + who + "-principal", a.Principal, "--" + who + "-host", a.Host, "--expect", "0"})...)
 	}
 	if err != nil {
 		e.Result = err.Error()

@@ -22,6 +22,7 @@ type createOptions struct {
 	idempotent            bool
 	file                  string
 	prune                 bool
+	expect                int
 	change                factory.ChangeFlags
 }
 
@@ -72,6 +73,7 @@ the file that it does not hold. Rules of other principals are never touched. The
 	fl.BoolVar(&o.idempotent, "idempotent", false, "with --producer: IdempotentWrite on the cluster, which brokers before 2.8 need")
 	fl.StringVar(&o.file, "from-file", "", "rules in YAML (-: stdin)")
 	fl.BoolVar(&o.prune, "prune", false, "with --from-file: delete what the file's principals have beyond it")
+	addExpect(fl, &o.expect)
 	factory.AddChangeFlags(fl, &o.change)
 	completeFlags(f, cmd)
 	return cmd
@@ -185,13 +187,18 @@ func (o *createOptions) run(ctx context.Context, wanted []model.ACL) error {
 	if err != nil {
 		return err
 	}
-	return apply(ctx, o.f, c, "acls create", plan.DiffACLs(have, wanted, o.prune), o.change)
+	diff := plan.DiffACLs(have, wanted, o.prune)
+	if err := checkExpect(o.expect, len(diff.Keep)); err != nil {
+		return err
+	}
+	return apply(ctx, o.f, c, "acls create", diff, o.change)
 }
 
 func newDelete(f *factory.Factory) *cobra.Command {
 	var o filterFlags
 	var file string
 	var all bool
+	var expect int
 	var change factory.ChangeFlags
 	cmd := &cobra.Command{
 		Use:   "delete",
@@ -219,18 +226,19 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			if err := f.Writable(); err != nil {
 				return err
 			}
-			return runDelete(cmd.Context(), f, filters, named, change)
+			return runDelete(cmd.Context(), f, filters, named, expect, change)
 		},
 	}
 	o.add(cmd.Flags())
 	cmd.Flags().StringVar(&file, "from-file", "", "exactly the rules of a file in YAML (-: stdin)")
 	cmd.Flags().BoolVar(&all, "all", false, "every rule")
+	addExpect(cmd.Flags(), &expect)
 	factory.AddChangeFlags(cmd.Flags(), &change)
 	completeFlags(f, cmd)
 	return cmd
 }
 
-func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilter, named []model.ACL, change factory.ChangeFlags) error {
+func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilter, named []model.ACL, expect int, change factory.ChangeFlags) error {
 	c, err := f.Admin(ctx)
 	if err != nil {
 		return err
@@ -244,6 +252,9 @@ func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilte
 	}
 	if named != nil {
 		found = plan.DiffACLs(found, named, false).Keep
+	}
+	if err := checkExpect(expect, len(found)); err != nil {
+		return err
 	}
 	return apply(ctx, f, c, "acls delete", plan.ACLDiff{Delete: found}, change)
 }

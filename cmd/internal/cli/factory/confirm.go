@@ -22,8 +22,10 @@ func AddChangeFlags(fs *pflag.FlagSet, c *ChangeFlags) {
 	fs.BoolVar(&c.DryRun, "dry-run", false, "do everything up to the write")
 }
 
-// Confirm asks for consent to a plan that was printed. Without a terminal consent is --yes.
+// Confirm asks for consent to a plan that was printed. Without a terminal consent is --yes. A journal that cannot be
+// written is said first, so that who is asked knows.
 func (f *Factory) Confirm(c ChangeFlags, question string) error {
+	f.CheckJournal()
 	if c.Yes {
 		return nil
 	}

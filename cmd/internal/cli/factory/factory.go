@@ -38,6 +38,8 @@ type Factory struct {
 	settings *Settings
 	err      error
 	client   *admin.Client
+
+	journalChecked bool
 }
 
 // New returns a Factory over the given streams and environment.

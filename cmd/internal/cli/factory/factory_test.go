@@ -84,7 +84,7 @@ func TestJournal(t *testing.T) {
 	_ = file.Close()
 	f.Record(factory.Change{Command: "elect preferred", Object: "c:0"})
 	changes, err := f.History()
-	if err != nil || len(changes) != 3 || changes[0].Time != "2026-01-02T03:04:05Z" || changes[2].Object != "c:0" {
+	if err != nil || len(changes) != 3 || changes[0].Time != "2026-01-02T03:04:05.000Z" || changes[2].Object != "c:0" {
 		t.Errorf("%+v %v", changes, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -93,7 +93,7 @@ func TestJournal(t *testing.T) {
 	// A journal that cannot be written does not undo what was done, but is said.
 	blocked, errb2 := newFactory(t, map[string]string{"XDG_STATE_HOME": path}, "")
 	blocked.Record(factory.Change{Command: "x"})
-	if !strings.Contains(errb2.String(), "not in the journal") || errb.Len() != 0 {
+	if !strings.Contains(errb2.String(), "not in the journal") || !strings.Contains(errb.String(), "history.jsonl:3 is skipped") {
 		t.Errorf("%q %q", errb2, errb)
 	}
 }

@@ -4,10 +4,14 @@
 // # An entry
 //
 // The fields of Entry are the format; all are text, none holds a secret. Unknown fields are kept out of the way of
-// older programs, lines that are no JSON are skipped, and an entry's number is its place among the lines that are
-// entries, from 1. Since the file only grows, a number stays what it is.
+// older programs. Lines that are no entries are skipped, and Read names them; an entry's number is its place among the
+// lines that are entries, from 1. Since the file only grows, a number stays what it is.
 //
-//	time     RFC 3339, UTC, set by Append
+// Any number of processes append at once (see Append). A journal that cannot be written never stops a change: at three
+// in the morning a full disk of the operator's machine must not keep a cluster from being mended. It is said before the
+// question is asked, and after the change the command that takes it back is printed instead.
+//
+//	time     RFC 3339, UTC, with milliseconds, set by Append
 //	cluster  id of the cluster; empty for changes of kctl's own files
 //	command  the verb: "configs set"
 //	object   one object per entry: "topic/orders", "orders:3", "User:alice"
@@ -16,7 +20,7 @@
 //	result   "done", or the error; an entry with another result than "done" changed nothing and is not undone
 //	undo     for people: the command line or the action that takes it back, or why nothing can
 //	undoArgs for `kctl history undo`: the arguments of a kctl command, without "kctl", --yes, --dry-run and addresses
-//	undoes   time and object of the entry that this one took back
+//	undoes   Key of the entry that this one took back
 //
 // # How a verb makes its change undoable
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,7 @@ var changeKind = rows.Kind[HistoryRow]{
 	ID: func(c HistoryRow) string { return strconv.Itoa(c.Number) },
 	Columns: []rows.Column[HistoryRow]{
 		{Name: "NUMBER", Right: true, Cell: func(c HistoryRow) string { return strconv.Itoa(c.Number) }},
-		{Name: "TIME", Cell: func(c HistoryRow) string { return c.Time }},
+		{Name: "TIME", Cell: func(c HistoryRow) string { return seconds(c.Time) }},
 		{Name: "COMMAND", Cell: func(c HistoryRow) string { return c.Command }},
 		{Name: "OBJECT", Cell: func(c HistoryRow) string { return c.Object }},
 		{Name: "BEFORE", Cell: func(c HistoryRow) string { return orDash(c.Before) }},
@@ -37,6 +38,14 @@ var changeKind = rows.Kind[HistoryRow]{
 		{Name: "CLUSTER", Wide: true, Cell: func(c HistoryRow) string { return orDash(c.Cluster) }},
 		{Name: "UNDO", Wide: true, Cell: func(c HistoryRow) string { return orDash(c.Undo) }},
 	},
+}
+
+// seconds leaves out the parts of a second.
+func seconds(t string) string {
+	if at, err := time.Parse(time.RFC3339, t); err == nil {
+		return at.Format(time.RFC3339)
+	}
+	return t
 }
 
 func orDash(s string) string {
@@ -102,13 +111,13 @@ func pick(f *factory.Factory, arg string) (HistoryRow, []HistoryRow, error) {
 
 func completeNumbers(f *factory.Factory) verb.Completer {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		all, err := history(f)
+		all, _, err := journal.Read(f.JournalPath()) // lines that are no entries are not told while somebody types
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var out []string
-		for _, c := range slices.Backward(all) {
-			out = append(out, fmt.Sprintf("%d\t%s %s", c.Number, c.Command, c.Object))
+		for i, c := range slices.Backward(all) {
+			out = append(out, fmt.Sprintf("%d\t%s %s", i+1, c.Command, c.Object))
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}

@@ -125,6 +125,7 @@ func EachKind(add func(name string, row any, list bool)) {
 	add("Record", records.Document{}, false)
 	addDump(add)
 	add("Error", exit.Document{}, false)
+	add("Warning", factory.Warning{}, false)
 	add("Broker", rows.BrokerDetail{}, false) // a single one has its listeners
 }
 

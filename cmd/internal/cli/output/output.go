@@ -37,12 +37,14 @@ func Formats() []string { return []string{"table", "wide", "json", "yaml", "name
 // Machine reports whether the format is for programs, so that errors are JSON too.
 func (f Format) Machine() bool { return f == JSON || f == YAML }
 
-// Printer prints in one format. TTY draws tables for people; otherwise columns are plain and stable.
+// Printer prints in one format. TTY draws tables for people, as wide as the terminal at most; otherwise columns are plain
+// and stable.
 type Printer struct {
 	Out       io.Writer
 	Format    Format
 	NoHeaders bool
 	TTY       bool
+	Width     int // columns of the terminal; 0 asks it
 }
 
 // prettyMax is the number of rows up to which a table is drawn: drawing holds all rows in memory.
@@ -146,12 +148,21 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// table prints rows of cells.
+// table prints rows of cells: drawn where the terminal has room for it, else without lines, else with the columns that
+// do not fit below their rows. Without a terminal nothing depends on a width.
 func (p *Printer) table(header []string, right []bool, cells [][]string) error {
-	if p.TTY && len(cells) <= prettyMax {
-		return p.pretty(header, right, cells)
+	if !p.TTY {
+		return p.plain(header, right, cells)
 	}
-	return p.plain(header, right, cells)
+	widths := widthsOf(append([][]string{header}, cells...), len(header))
+	limit := p.columns()
+	switch {
+	case limit > 0 && plainWidth(widths) > limit:
+		return p.fitted(header, right, cells, aside(header, right, cells, widths, limit))
+	case limit > 0 && boxWidth(widths) > limit, len(cells) > prettyMax:
+		return p.plain(header, right, cells)
+	}
+	return p.pretty(header, right, cells)
 }
 
 // Cells prints a table that has no Kind.
@@ -191,33 +202,31 @@ func (p *Printer) plain(header []string, right []bool, cells [][]string) error {
 	if !p.NoHeaders {
 		cells = append([][]string{header}, cells...)
 	}
-	width := make([]int, len(header))
-	for _, row := range cells {
-		for i, c := range row {
-			width[i] = max(width[i], displayWidth(c))
-		}
-	}
+	widths := widthsOf(cells, len(header))
 	w := bufio.NewWriterSize(p.Out, 64<<10)
-	var line strings.Builder
 	for _, row := range cells {
-		line.Reset()
-		for i, c := range row {
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			pad := width[i] - displayWidth(c)
-			if right[i] {
-				blanks(&line, pad)
-			}
-			line.WriteString(c)
-			if !right[i] && i < len(row)-1 {
-				blanks(&line, pad)
-			}
-		}
-		w.WriteString(strings.TrimRight(line.String(), " "))
-		w.WriteByte('\n')
+		writeRow(w, row, right, widths)
 	}
 	return w.Flush()
+}
+
+func writeRow(w *bufio.Writer, row []string, right []bool, widths []int) {
+	var line strings.Builder
+	for i, c := range row {
+		if i > 0 {
+			blanks(&line, gap)
+		}
+		pad := widths[i] - displayWidth(c)
+		if right[i] {
+			blanks(&line, pad)
+		}
+		line.WriteString(c)
+		if !right[i] && i < len(row)-1 {
+			blanks(&line, pad)
+		}
+	}
+	w.WriteString(strings.TrimRight(line.String(), " "))
+	w.WriteByte('\n')
 }
 
 func displayWidth(s string) int {

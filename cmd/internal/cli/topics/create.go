@@ -2,14 +2,17 @@ package topics
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"kctl/admin"
+	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -77,6 +80,9 @@ func runCreate(ctx context.Context, o *createOptions) error {
 	if err != nil {
 		return err
 	}
+	if !o.change.DryRun {
+		o.f.CheckJournal()
+	}
 	topic, visible, err := c.CreateTopic(ctx, o.topic, o.change.DryRun)
 	if err != nil {
 		if o.ifNotExists && admin.TopicExists(err) {
@@ -89,8 +95,7 @@ func runCreate(ctx context.Context, o *createOptions) error {
 		o.f.Say("dry run: topic %s would be created", o.topic.Name)
 		return nil
 	}
-	o.f.Record(factory.Change{Cluster: c.ClusterID(), Command: "topics create", Object: o.topic.Name, After: "exists", Result: "done"}.
-		WithUndo("topics", "delete", o.topic.Name))
+	o.f.Record(created(c.ClusterID(), o.topic.Name, &topic))
 	p, err := o.f.Printer()
 	if err != nil {
 		return err
@@ -104,4 +109,19 @@ func runCreate(ctx context.Context, o *createOptions) error {
 		return &exit.Error{Code: exit.Partial, Msg: "topic " + o.topic.Name + " is created, but not every partition has a leader on every broker yet", Hint: "kctl topics describe " + o.topic.Name}
 	}
 	return err
+}
+
+// created is the journal's entry. It is taken back only while the topic is the same one, as it was made and without
+// records: what somebody has written since is not lost by an undo.
+func created(clusterID, name string, t *model.Topic) factory.Change {
+	undo := []string{"topics", "delete", name, "--expect", "records=0"}
+	if !t.ID.IsZero() {
+		undo = append(undo, "--expect", "id="+t.ID.String())
+	}
+	e := factory.Change{Cluster: clusterID, Command: "topics create", Object: name, After: "exists", Result: journal.Done}
+	if n := len(t.Partitions); n > 0 { // else it is not visible everywhere yet
+		e.After = fmt.Sprintf("%d partitions, replication factor %d", n, t.ReplicationFactor())
+		undo = append(undo, "--expect", fmt.Sprintf("partitions=%d", n))
+	}
+	return e.WithUndo(undo...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/term"
@@ -237,12 +238,12 @@ func (o *setOptions) run(ctx context.Context) error {
 	}
 	var creds []model.ScramCredential
 	var rs []rows.UserChange
-	known := slices.ContainsFunc(have, func(h model.ScramCredential) bool { return h.User == o.user })
+	replaced := false
 	for _, m := range o.mechanisms {
 		creds = append(creds, model.ScramCredential{User: o.user, Mechanism: m, Iterations: o.iterations})
 		action := "create"
 		if slices.ContainsFunc(have, func(h model.ScramCredential) bool { return h.User == o.user && h.Mechanism == m }) {
-			action = "replace"
+			action, replaced = "replace", true
 		}
 		rs = append(rs, rows.UserChange{Name: o.user, Mechanism: m, Action: action, Iterations: o.iterations})
 	}
@@ -252,14 +253,24 @@ func (o *setOptions) run(ctx context.Context) error {
 		Do: func() (out verb.Outcome[rows.UserChange], err error) {
 			err = c.SetScramUser(ctx, creds, o.password)
 			e := factory.Change{Cluster: c.ClusterID(), Command: "users set", Object: o.user, After: strings.Join(o.mechanisms, " "), Result: journal.Done}
-			if known {
+			if replaced {
 				e.Before, e.Undo = "another password", "by hand: the password before is not known"
 			} else {
-				e = e.WithUndo("users", "delete", o.user)
+				e = e.WithUndo(undoSet(creds)...)
 			}
 			return finish(rs, e, err)
 		},
 	}.Run(o.f)
+}
+
+// undoSet deletes what was created and nothing else, as long as it is there as it was made. Whether its password was
+// changed since nobody can tell.
+func undoSet(creds []model.ScramCredential) []string {
+	undo := []string{"users", "delete", creds[0].User}
+	for _, cr := range creds {
+		undo = append(undo, "--mechanism", cr.Mechanism, "--expect", fmt.Sprintf("%s=%d", cr.Mechanism, cr.Iterations))
+	}
+	return undo
 }
 
 func finish(rs []rows.UserChange, e factory.Change, err error) (verb.Outcome[rows.UserChange], error) {
@@ -273,32 +284,49 @@ func finish(rs []rows.UserChange, e factory.Change, err error) (verb.Outcome[row
 }
 
 func newDelete(f *factory.Factory) *cobra.Command {
-	var given []string
+	var given, expect []string
 	var change factory.ChangeFlags
 	cmd := &cobra.Command{
 		Use:   "delete USER",
 		Short: "Take a user's passwords away, of all mechanisms or the named ones",
+		Long: `Take a user's passwords away, of all mechanisms or the named ones. --expect MECHANISM=ITERATIONS refuses, with exit
+code 1, unless the user has such credentials now. That a password is another one the cluster does not tell.`,
 		Example: `  kctl users delete alice
   kctl users delete alice --mechanism SCRAM-SHA-256 --yes`,
 		Args: verb.Args(1, 1, "one user name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ms, err := mechanisms(given)
 			if err == nil {
+				err = checkExpectations(expect)
+			}
+			if err == nil {
 				err = f.Writable()
 			}
 			if err != nil {
 				return err
 			}
-			return runDelete(cmd.Context(), f, args[0], ms, change)
+			return runDelete(cmd.Context(), f, args[0], ms, expect, change)
 		},
 		ValidArgsFunction: complete(f),
 	}
 	cmd.Flags().StringArrayVar(&given, "mechanism", nil, "SCRAM-SHA-256 or SCRAM-SHA-512, repeatable (default all)")
+	cmd.Flags().StringArrayVar(&expect, "expect", nil, "MECHANISM=ITERATIONS that must be there, else nothing is deleted; repeatable")
 	factory.AddChangeFlags(cmd.Flags(), &change)
 	return cmd
 }
 
-func runDelete(ctx context.Context, f *factory.Factory, user string, ms []string, change factory.ChangeFlags) error {
+// checkExpectations refuses what is not MECHANISM=ITERATIONS.
+func checkExpectations(expect []string) error {
+	for _, x := range expect {
+		m, n, _ := strings.Cut(x, "=")
+		if _, err := strconv.ParseInt(n, 10, 32); err != nil || !slices.Contains(admin.ScramMechanisms(), m) {
+			return exit.Usagef("--expect %q is not MECHANISM=ITERATIONS, such as SCRAM-SHA-512=8192", x)
+		}
+	}
+	return nil
+}
+
+func runDelete(ctx context.Context, f *factory.Factory, user string, ms, expect []string, change factory.ChangeFlags) error {
 	c, err := f.Admin(ctx)
 	if err != nil {
 		return err
@@ -306,6 +334,9 @@ func runDelete(ctx context.Context, f *factory.Factory, user string, ms []string
 	have, err := c.ScramUsers(ctx, []string{user})
 	if err != nil {
 		return err
+	}
+	if err := plan.CheckExpectedScram(user, have, expect); err != nil {
+		return &exit.Error{Code: exit.Failed, Msg: err.Error() + "; nothing was changed", Hint: "leave --expect out to delete them all the same"}
 	}
 	have = slices.DeleteFunc(have, func(h model.ScramCredential) bool { return !slices.Contains(ms, h.Mechanism) })
 	if len(have) == 0 {
