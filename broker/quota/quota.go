@@ -3,7 +3,10 @@
 // since the oldest began. A quota is exceeded while the rate is above it, so one that was just reached admits one
 // more portion, of whatever size: nothing gets stuck behind a low one.
 //
-// The clock is handed in. The package imports only time and starts nothing; values are not safe for concurrent use.
+// A Throttle adds which replicas a bound is for and which of them it holds back. The broker's shell and the simulation
+// decide with the same one.
+//
+// The clock is handed in. The package does no I/O and starts nothing; values are not safe for concurrent use.
 package quota
 
 import "time"

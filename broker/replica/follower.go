@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"slices"
+
 	"kctl/broker/invariant"
 	"kctl/zkutil/cluster"
 )
@@ -12,6 +14,7 @@ type fetchState struct {
 	busy   busy // why answers are ignored at the moment
 	cutEnd int64
 	cutEp  cluster.LeaderEpoch
+	level  bool // see Level
 }
 
 type busy uint8
@@ -23,7 +26,7 @@ const (
 )
 
 func (p *Partition) startFetching(out []Effect) []Effect {
-	p.fetch = fetchState{active: true}
+	p.fetch = fetchState{active: true, level: slices.Contains(p.isr, p.cfg.Self)}
 	return append(out, StartFetching{Leader: p.leader, LeaderEpoch: p.epoch, From: p.log.end, LastEpoch: p.log.lastEpoch})
 }
 
@@ -34,6 +37,11 @@ func (p *Partition) stopFetching(out []Effect) []Effect {
 	p.fetch = fetchState{}
 	return append(out, StopFetching{})
 }
+
+// Level reports whether a follower lacks nothing that it knows to be committed: the decision that made it follow lists
+// it in the ISR, or the newest answer ended at or above the leader's high watermark. A replica in sync is always level,
+// so whoever holds back only those that are not (KIP-73) shrinks no ISR, whatever it knew before.
+func (p *Partition) Level() bool { return p.role == Follower && p.fetch.active && p.fetch.level }
 
 // AcceptsFetch reports whether the answer to a fetch that was sent with this leader epoch, at this offset and
 // with this last fetched epoch, may be applied now. Offset and last epoch together name the log up to there: an
@@ -59,6 +67,7 @@ func (p *Partition) fetchAnswered(ev FetchAnswered, out []Effect) []Effect {
 		return p.cut(p.cutPoint(*ev.Diverging, ev.LocalEnd), DivergedFromLeader, out)
 	}
 	out = p.progress(ev, out)
+	p.fetch.level = p.log.end >= ev.HighWatermark
 	if ev.AppendFailed {
 		return p.backOff(CodeNone, out)
 	}

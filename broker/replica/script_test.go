@@ -370,6 +370,7 @@ var verbs = map[string]func(*story){
 		s.step(LogStartAdvanced{At: s.now, LogStart: s.log.start})
 	},
 	"disk-failed": func(s *story) { s.step(LogFailed{At: s.now}) },
+	"level":       func(s *story) { s.say("%v", s.p.Level()) }, // whether a throttle must let it fetch
 	"show": func(s *story) {
 		pending, blocked := s.p.ISRChangePending()
 		s.say("%s epoch=%d leader=%d isr=%v version=%d log=%d..%d hw=%d pending=%v blocked=%v", s.p.Role(), s.p.LeaderEpoch(),

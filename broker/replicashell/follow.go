@@ -1,6 +1,7 @@
 package replicashell
 
 import (
+	"sync/atomic"
 	"time"
 
 	"kctl/broker/replica"
@@ -15,6 +16,7 @@ type follow struct {
 	topicID cluster.TopicID
 	stream  *stream
 	epoch   cluster.LeaderEpoch
+	level   atomic.Bool // replica.Partition.Level; changed under p.mu
 
 	// The rest is guarded by stream.mu.
 	offset    int64
@@ -25,7 +27,6 @@ type follow struct {
 	delayed   bool               // in stream.delayed
 	until     time.Time          // end of the back-off
 	throttled bool               // delayed by the throttle: whether it is over is looked at again then
-	level     bool               // the last answer left nothing to fetch; noted for throttled partitions only
 	removed   bool
 	logStart  int64 // as last sent
 }
@@ -36,6 +37,7 @@ func (p *partition) startFetching(eff replica.StartFetching) {
 		p.follow.stream.remove(p.follow)
 	}
 	p.follow = &follow{p: p, tp: p.tp, topicID: p.log.TopicID(), epoch: eff.LeaderEpoch, offset: eff.From, lastEpoch: eff.LastEpoch}
+	p.follow.level.Store(p.core.Level())
 	p.m.streams.add(eff.Leader, p.log.Dir(), p.follow)
 }
 

@@ -20,230 +20,229 @@ import (
 	"kctl/zkutil/cluster"
 )
 
-// A replica that moves to another log directory of this broker has a future log there (see storage.Manager's
-// CreateFuture). moves copies the current log into it, up to the high watermark while others work with the
-// partition, and the rest, when it is little, under the partition's lock, where the logs are swapped. What the
-// current log cuts off meanwhile the future log cuts off too, found by leader epochs as a follower finds it.
+// moves schedules the moves of replicas between log directories (logexec has their steps). Each pair of directories
+// has a goroutine of its own while there are moves between them, so that a slow or dead directory holds back those
+// alone; all of them together keep to one throttle.
 type moves struct {
-	m    *Manager
+	m *Manager
+
+	mu    sync.Mutex // after partition.mu
+	ctx   context.Context
+	done  bool
+	lanes map[logexec.Lane]*moveLane
+	count uint64
+	wg    sync.WaitGroup
+}
+
+// moveLane are the moves between two directories. They take turns, a chunk each.
+type moveLane struct {
+	mv   *moves
+	lane logexec.Lane
 	wake chan struct{} // capacity 1
 
-	mu   sync.Mutex // after partition.mu
-	open map[cluster.TopicPartition]struct{}
+	// Guarded by moves.mu. open holds which call of add named a move last, so that one that was added anew is not
+	// dropped for what was seen before.
+	open map[cluster.TopicPartition]uint64
 }
 
-// Sizes of a move's steps: of one read, and how many of them may be left to be copied under the partition's lock.
-const (
-	moveChunk    = 1 << 20
-	moveLastRead = 4
-)
+// moveChunk is the size of one read.
+const moveChunk = 1 << 20
 
-func newMoves(m *Manager) *moves {
-	return &moves{m: m, wake: make(chan struct{}, 1), open: map[cluster.TopicPartition]struct{}{}}
-}
+func newMoves(m *Manager) *moves { return &moves{m: m, lanes: map[logexec.Lane]*moveLane{}} }
 
 // add lets the partition's move go on. It never blocks.
 func (mv *moves) add(tp cluster.TopicPartition) {
+	lane, ok := logexec.LaneOf(mv.m.storage, tp)
+	if !ok {
+		return
+	}
 	mv.mu.Lock()
-	mv.open[tp] = struct{}{}
-	mv.mu.Unlock()
+	defer mv.mu.Unlock()
+	l := mv.lanes[lane]
+	if l == nil {
+		l = &moveLane{mv: mv, lane: lane, wake: make(chan struct{}, 1), open: map[cluster.TopicPartition]uint64{}}
+		mv.lanes[lane] = l
+		mv.launch(l)
+	}
+	mv.count++
+	l.open[tp] = mv.count
 	select {
-	case mv.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (mv *moves) drop(tp cluster.TopicPartition) {
-	mv.mu.Lock()
-	defer mv.mu.Unlock()
-	delete(mv.open, tp)
+// launch is called under mu.
+func (mv *moves) launch(l *moveLane) {
+	if mv.ctx == nil || mv.done {
+		return
+	}
+	ctx := mv.ctx
+	mv.wg.Add(1)
+	go func() {
+		defer mv.wg.Done()
+		l.run(ctx)
+	}()
 }
 
-func (mv *moves) list() []cluster.TopicPartition {
-	mv.mu.Lock()
-	defer mv.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(mv.open), cluster.TopicPartition.Compare)
-}
-
-// run takes the moves in turn, one chunk each, until ctx ends.
+// run starts every lane, and returns when ctx has ended and all of them have.
 func (mv *moves) run(ctx context.Context) {
+	mv.mu.Lock()
+	mv.ctx = ctx
+	for _, l := range mv.lanes {
+		mv.launch(l)
+	}
+	mv.mu.Unlock()
+	<-ctx.Done()
+	mv.mu.Lock()
+	mv.done = true
+	mv.mu.Unlock()
+	mv.wg.Wait()
+}
+
+// drop forgets a move, unless it was added anew since it was listed.
+func (l *moveLane) drop(tp cluster.TopicPartition, added uint64) {
+	l.mv.mu.Lock()
+	defer l.mv.mu.Unlock()
+	if l.open[tp] == added {
+		delete(l.open, tp)
+	}
+}
+
+// listed is a move as the lane saw it.
+type listed struct {
+	tp    cluster.TopicPartition
+	added uint64
+}
+
+// list returns the moves in order. Without any the lane ends.
+func (l *moveLane) list() []listed {
+	l.mv.mu.Lock()
+	defer l.mv.mu.Unlock()
+	if len(l.open) == 0 {
+		delete(l.mv.lanes, l.lane)
+		return nil
+	}
+	tps := slices.SortedFunc(maps.Keys(l.open), cluster.TopicPartition.Compare)
+	out := make([]listed, len(tps))
+	for i, tp := range tps {
+		out[i] = listed{tp, l.open[tp]}
+	}
+	return out
+}
+
+// run takes the moves in turn until there are none, or ctx ends.
+func (l *moveLane) run(ctx context.Context) {
 	var buf []byte
-	for ctx.Err() == nil {
+	for {
+		list := l.list()
 		busy := false
-		list := mv.list()
-		for _, tp := range list {
+		for _, it := range list {
 			if ctx.Err() != nil {
 				return
 			}
-			busy = mv.step(tp, &buf) || busy
+			busy = l.step(it, &buf) || busy
 		}
-		if !busy {
-			mv.pause(ctx, len(list) > 0)
+		switch {
+		case len(list) == 0:
+			return
+		case !busy:
+			l.pause(ctx)
 		}
 	}
 }
 
-// pause waits for a move; with some open, also for the high watermark or the throttle that stands in the way.
-func (mv *moves) pause(ctx context.Context, open bool) {
-	var again <-chan time.Time
-	if open {
-		t := time.NewTimer(throttlePause)
-		defer t.Stop()
-		again = t.C
-	}
+// pause waits for a move, or for the high watermark or the throttle that stands in the way.
+func (l *moveLane) pause(ctx context.Context) {
+	t := time.NewTimer(throttlePause)
+	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-mv.wake:
-	case <-again:
+	case <-l.wake:
+	case <-t.C:
 	}
 }
 
 // step carries one move on; it reports whether another step would have something to do at once.
-func (mv *moves) step(tp cluster.TopicPartition, buf *[]byte) (busy bool) {
-	m := mv.m
-	p := m.partition(tp)
-	future, ok := m.storage.Future(tp)
-	if p == nil || !ok {
-		mv.drop(tp)
+func (l *moveLane) step(it listed, buf *[]byte) (busy bool) {
+	m := l.mv.m
+	p := m.partition(it.tp)
+	future, moving := m.storage.Future(it.tp)
+	if p == nil || !moving || future.Dir() != l.lane.To {
+		l.drop(it.tp, it.added)
 		return false
 	}
 	if m.throttles.moves.exceeded(m.opts.Now()) {
 		return false
 	}
-	log, hw := p.movable()
-	if log == nil {
-		mv.drop(tp) // goes on when the log is opened
+	log, hw, stopped := p.movable()
+	if stopped {
+		return false // goes on when the controller says what the replica is to be
+	}
+	if log == nil || log.Dir() != l.lane.From {
+		l.drop(it.tp, it.added) // goes on when the log is opened
 		return false
 	}
-	n, err := mv.copy(log, future, hw, buf)
+	n, err := logexec.CopyMove(log, future, hw, moveChunk, buf)
+	m.throttles.moves.record(m.opts.Now(), n)
 	if err == nil && n == 0 {
-		err = future.Flush() // so that little is left to be done under the lock
-	}
-	if err == nil && n == 0 {
-		busy, err = mv.finish(p, log, future, buf)
+		if err = logexec.FlushMove(future); err == nil {
+			busy, err = l.finish(p, log, future, buf)
+		}
 	}
 	if err != nil {
-		mv.failed(tp, future, log, err)
+		l.failed(it, future, err)
 		return false
 	}
 	return busy || n > 0
 }
 
-// movable returns the open log of a partition and its high watermark; nil when there is none.
-func (p *partition) movable() (*storage.Log, int64) {
+// movable returns the open log of a partition and its high watermark; nil when there is none. stopped says that it is
+// there, but of a replica that neither leads nor follows.
+func (p *partition) movable() (log *storage.Log, hw int64, stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead || p.log == nil || !p.core.LogOpen() || p.core.Role() == replica.Offline {
-		return nil, 0
+		return nil, 0, false
 	}
-	return p.log, p.core.HighWatermark()
+	return p.log, p.core.HighWatermark(), p.core.Role() == replica.None
 }
 
 // failed ends the move of a broken copy; a failing disk takes its directory offline.
-func (mv *moves) failed(tp cluster.TopicPartition, future, log *storage.Log, err error) {
-	if errors.Is(err, storage.ErrClosed) {
+func (l *moveLane) failed(it listed, future *storage.Log, err error) {
+	me, ok := errors.AsType[*logexec.MoveError](err)
+	if !ok || me.Dir == "" && !me.Spoil {
 		return // deleted meanwhile: the next step finds out
 	}
-	mv.m.chatter.say(slog.LevelError, "replica could not be copied to another log directory",
-		slog.String(obs.KeyTopicPartition, tp.String()), slog.String(obs.KeyLogDir, future.Dir()), obs.Err(err))
-	switch {
-	case !isStorageFailure(err):
-		mv.drop(tp)
-		if err := mv.m.storage.DeleteFuture(tp); err != nil {
-			mv.m.dirFailed(future.Dir(), err)
-		}
-	case log.Failed() != nil:
-		mv.m.dirFailed(log.Dir(), err)
-	default:
-		mv.m.dirFailed(future.Dir(), err)
+	m := l.mv.m
+	m.chatter.say(slog.LevelError, "replica could not be copied to another log directory",
+		slog.String(obs.KeyTopicPartition, it.tp.String()), slog.String(obs.KeyLogDir, future.Dir()), obs.Err(err))
+	if me.Dir != "" {
+		m.dirFailed(me.Dir, err)
+		return
 	}
-}
-
-// copy appends the next chunk of log below bound to future; n is 0 when there is none.
-func (mv *moves) copy(log, future *storage.Log, bound int64, buf *[]byte) (n int, err error) {
-	if err := align(log, future); err != nil {
-		return 0, err
-	}
-	from := future.LogEndOffset()
-	if from >= bound {
-		return 0, nil
-	}
-	s, err := log.Read(from, moveChunk, bound, true)
-	if errors.Is(err, storage.ErrOffsetOutOfRange) { // retention was faster
-		return 1, future.TruncateFullyAndStartAt(log.LogStartOffset())
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer s.Release()
-	if s.Size() == 0 {
-		return 0, nil
-	}
-	*buf = slices.Grow((*buf)[:0], s.Size())[:s.Size()]
-	if _, err := s.ReadInto(*buf); err != nil {
-		return 0, err
-	}
-	res, err := future.AppendAsFollower(*buf)
-	mv.m.throttles.moves.record(mv.m.opts.Now(), res.Bytes)
-	return res.Bytes, err
-}
-
-// align cuts off the future log what the current one does not have: after a truncation its epochs end earlier
-// (KIP-101).
-func align(log, future *storage.Log) error {
-	for {
-		end, epoch := future.LogEndOffset(), logexec.LastEpoch(future)
-		if epoch < 0 {
-			if start := log.LogStartOffset(); end < start || end > log.LogEndOffset() {
-				return future.TruncateFullyAndStartAt(start)
-			}
-			return nil
-		}
-		found, to := log.EndOffsetForEpoch(epoch)
-		if found == epoch && to >= end {
-			return nil
-		}
-		if _, mine := future.EndOffsetForEpoch(found); found != epoch {
-			to = min(to, mine)
-		}
-		if to <= future.LogStartOffset() || to >= end {
-			return future.TruncateFullyAndStartAt(log.LogStartOffset())
-		}
-		if err := future.TruncateTo(to); err != nil {
-			return err
-		}
+	l.drop(it.tp, it.added)
+	if err := m.storage.DeleteFuture(it.tp); err != nil {
+		m.dirFailed(future.Dir(), err)
 	}
 }
 
 // finish copies the rest under the partition's lock and swaps the logs, if the rest is little; busy otherwise.
-func (mv *moves) finish(p *partition, log, future *storage.Log, buf *[]byte) (busy bool, err error) {
+func (l *moveLane) finish(p *partition, log, future *storage.Log, buf *[]byte) (busy bool, err error) {
+	var a after
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now, ok := p.m.storage.Future(p.tp); p.dead || p.log != log || !ok || now != future || p.core.Role() == replica.Offline {
+	defer func() { p.mu.Unlock(); a.run() }()
+	if p.dead || p.log != log || p.core.Role() == replica.Offline {
 		return true, nil // the next step looks anew
 	}
-	for range moveLastRead {
-		if future.LogEndOffset() >= log.LogEndOffset() {
-			break
-		}
-		if _, err := mv.copy(log, future, log.LogEndOffset(), buf); err != nil {
-			return false, err
-		}
+	next, n, err := logexec.FinishMove(p.m.storage, log, future, moveChunk, buf)
+	p.m.throttles.moves.record(p.m.opts.Now(), n)
+	if err != nil && logexec.LostInMove(p.m.storage, log) {
+		p.step(replica.LogFailed{At: p.m.opts.Now()}, &a)
 	}
-	if future.LogEndOffset() != log.LogEndOffset() {
-		return true, nil
+	if err != nil || next == nil {
+		return err == nil, err
 	}
-	if err := align(log, future); err != nil {
-		return false, err
-	}
-	next, err := p.m.storage.Promote(p.tp)
-	if errors.Is(err, storage.ErrUnexpectedOffset) || errors.Is(err, storage.ErrNoFuture) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	mv.drop(p.tp)
 	p.log = next
 	p.openLogRef.Store(next)
 	p.refollow()
@@ -265,7 +264,23 @@ func (p *partition) refollow() {
 	leader := f.stream.key.leader
 	f.stream.remove(f)
 	p.follow = &follow{p: p, tp: p.tp, topicID: f.topicID, epoch: f.epoch, offset: offset, lastEpoch: last, ask: ask}
+	p.follow.level.Store(p.core.Level())
 	p.m.streams.add(leader, p.log.Dir(), p.follow)
+}
+
+// resumeMove lets a move go on that began before the log was opened. p.mu is held.
+func (p *partition) resumeMove(a *after) {
+	future, err := logexec.ResumeMove(p.m.storage, p.log)
+	switch {
+	case err != nil:
+		p.m.chatter.say(slog.LevelError, "copy in another log directory could not be removed",
+			slog.String(obs.KeyTopicPartition, p.tp.String()), obs.Err(err))
+		if me, ok := errors.AsType[*logexec.MoveError](err); ok && me.Dir != "" && a.failed == nil {
+			a.failed, a.dir, a.m = err, me.Dir, p.m
+		}
+	case future != nil:
+		p.m.moves.add(p.tp)
+	}
 }
 
 // AlterReplicaLogDirs moves replicas to other log directories of this broker (KIP-113). It answers when the move has
@@ -311,45 +326,15 @@ func (m *Manager) moveReplica(tp cluster.TopicPartition, dir string) int16 {
 	case p.dead || p.log == nil || !p.core.LogOpen():
 		return kerr.ReplicaNotAvailable.Code
 	}
-	err := m.setFuture(p, dir)
+	future, err := logexec.SetMove(m.storage, p.log, dir)
 	if err != nil {
 		m.log.LogAttrs(context.Background(), slog.LevelError, "move to another log directory refused",
 			slog.String(obs.KeyTopicPartition, tp.String()), slog.String(obs.KeyLogDir, dir), obs.Err(err))
 	}
+	if future != nil {
+		m.moves.add(tp)
+	}
 	return moveCode(err)
-}
-
-// setFuture begins, redirects or ends a move. No move begins while a directory is offline: whether it holds a future
-// log of the partition cannot be seen. p.mu is held.
-func (m *Manager) setFuture(p *partition, dir string) error {
-	current, target := "", ""
-	online := true
-	for _, d := range m.storage.Dirs() {
-		online = online && d.Online()
-		if storage.SameDir(d.Path, dir) {
-			target = d.Path
-		}
-		if d.Path == p.log.Dir() {
-			current = d.Path
-		}
-	}
-	future, moving := m.storage.Future(p.tp)
-	if moving && future.Dir() != target {
-		if err := m.storage.DeleteFuture(p.tp); err != nil {
-			return err
-		}
-	}
-	switch {
-	case target == current:
-		return nil
-	case !online:
-		return storage.ErrOffline
-	}
-	if _, err := m.storage.CreateFuture(p.tp, target); err != nil {
-		return err
-	}
-	m.moves.add(p.tp)
-	return nil
 }
 
 func moveCode(err error) int16 {

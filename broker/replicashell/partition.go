@@ -144,8 +144,8 @@ func (p *partition) openLog(eff replica.OpenLog, a *after) replica.Event {
 	}
 	p.log = log
 	p.openLogRef.Store(log)
-	if _, moving := p.m.storage.Future(p.tp); moving && log != nil {
-		p.m.moves.add(p.tp)
+	if log != nil {
+		p.resumeMove(a)
 	}
 	return ev
 }

@@ -474,10 +474,11 @@ func (s *stream) applyOne(sent sentFetch, rp *kmsg.FetchResponseTopicPartition) 
 	}
 	p.step(ev, &a)
 	lag = max(0, rp.HighWatermark-p.core.LogEnd())
+	sent.f.level.Store(p.core.Level())
 	p.mu.Unlock()
 	a.run()
 	s.m.metrics.replicated(appended)
-	s.countReceived(sent.f, appended, lag)
+	s.countReceived(sent.f, appended)
 	return lag
 }
 

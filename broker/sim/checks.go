@@ -345,6 +345,7 @@ func (c *checker) nodeDown(n *node, crash bool) {
 		}
 		ends = logEnds(store)
 	}
+	c.noneNew(n, ends, before)
 	c.ends[n.id] = ends
 	if c.lost[n.id] == nil {
 		c.lost[n.id] = map[cluster.TopicPartition]bool{}
@@ -360,6 +361,7 @@ func (c *checker) nodeDown(n *node, crash bool) {
 
 // storeOpened: recovery finds what was there; nothing goes with a mere kill.
 func (c *checker) storeOpened(n *node) {
+	c.oneCopy(n)
 	want := c.ends[n.id]
 	got := logEnds(n.store)
 	for _, tp := range sortedPartitions(want) {
@@ -367,6 +369,7 @@ func (c *checker) storeOpened(n *node) {
 			c.s.fail("%s %s: log end %d after recovery, %d before", n, tp, got[tp], want[tp])
 		}
 	}
+	c.noneNew(n, got, want)
 	delete(c.ends, n.id)
 }
 

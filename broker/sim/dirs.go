@@ -22,7 +22,13 @@ func (s *Sim) failDirOne() {
 	if !n.up || n.paused() || n.dirOffline() {
 		return
 	}
-	n.dirFailed(logDirs[s.rng.IntN(len(logDirs))])
+	n.loseDir(logDirs[s.rng.IntN(len(logDirs))])
+}
+
+// loseDir lets a directory fail, and the broker start anew with it later.
+func (n *node) loseDir(dir string) {
+	s := n.sim
+	n.dirFailed(dir)
 	inc := n.inc
 	s.after(s.between(time.Second, 20*time.Second), "disk is replaced", noTP, int64(n.id), 0, func() {
 		if n.up && n.inc == inc {

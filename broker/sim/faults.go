@@ -13,6 +13,9 @@ type Faults struct {
 	ZKLose      float64 // a ZooKeeper request breaks the connection before it is applied
 	ZKLoseReply float64 // ... after it is applied
 
+	MoveCrash float64 // a broker dies in a step of a move between log directories
+	MoveFail  float64 // a log directory fails in one
+
 	KillEvery     time.Duration // a process is killed; its page cache survives
 	CrashEvery    time.Duration // a machine crashes; unsynced data is lost
 	CutEvery      time.Duration // two brokers lose sight of each other
@@ -27,6 +30,8 @@ type Faults struct {
 	ForgetEvery   time.Duration // somebody deletes /controller by hand
 	ReassignEvery time.Duration // a partition is reassigned, or that is cancelled
 	SetEvery      time.Duration // an operator asks for a leader and an ISR
+	MoveEvery     time.Duration // a replica is to move to another log directory
+	ThrottleEvery time.Duration // replicas are throttled, or not any more
 	ProduceEvery  time.Duration // mean pause of one client between records
 }
 
@@ -53,7 +58,9 @@ func drawFaults(rng *rand.Rand) Faults {
 		DeleteEvery: every(10*time.Second, 90*time.Second), ExpandEvery: every(10*time.Second, 90*time.Second),
 		ForgetEvery:   every(10*time.Second, 90*time.Second),
 		ReassignEvery: every(time.Second, 20*time.Second), SetEvery: every(time.Second, 20*time.Second),
-		DirEvery:     every(10*time.Second, 90*time.Second),
+		DirEvery:  every(10*time.Second, 90*time.Second),
+		MoveEvery: every(time.Second, 15*time.Second), ThrottleEvery: every(time.Second, 20*time.Second),
+		MoveCrash: p(0.03), MoveFail: p(0.02),
 		ProduceEvery: 2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }

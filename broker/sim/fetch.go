@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"kctl/broker/replica"
@@ -35,6 +36,12 @@ func (p *part) fetchAfter(f *fetching, d time.Duration) {
 
 func (p *part) sendFetch(f *fetching) {
 	n, s := p.n, p.n.sim
+	if n.throttles.follower.HoldsBack(p.tp, p.core.Level() || f.lost, s.now) {
+		s.report.HeldBack++
+		s.check.heldBack(p)
+		p.fetchAfter(f, throttlePause)
+		return
+	}
 	leader := s.node(f.leader)
 	q := replica.FetchQuery{Replica: n.id, CurrentEpoch: f.epoch, LastFetchedEpoch: f.lastEpoch, Offset: f.offset}
 	start := p.log.LogStartOffset()
@@ -45,6 +52,7 @@ func (p *part) sendFetch(f *fetching) {
 
 // fetched takes an answer, or none, and goes on.
 func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
+	f.lost = a == nil
 	if a == nil {
 		if p.fetch == f {
 			p.fetchAfter(f, backOffFetch)
@@ -57,6 +65,9 @@ func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
 	v := a.verdict
 	ev, appended, err := logexec.ApplyFetch(p.core, p.log, logexec.Answer{LeaderEpoch: q.CurrentEpoch, FetchOffset: q.Offset, FetchedEpoch: q.LastFetchedEpoch,
 		Code: v.Code, HighWatermark: v.HighWatermark, LogStart: v.LogStart, Diverging: v.Diverging, Records: a.records}, p.n.sim.now)
+	if p.n.throttles.follower.Lists(p.tp) {
+		p.n.throttles.follower.Record(p.n.sim.now, appended)
+	}
 	if _, failed := ev.(replica.LogFailed); failed {
 		p.n.diskFailed(err)
 		return
@@ -98,10 +109,17 @@ func (n *node) serveFetch(tp cluster.TopicPartition, q replica.FetchQuery, follo
 			return fetchAnswer{verdict: replica.FetchVerdict{Code: replica.CodeNotLeaderOrFollower}}
 		}
 		v.HighWatermark = p.core.HighWatermark()
+		if n.throttles.leader.HoldsBack(tp, slices.Contains(p.core.ISR(), q.Replica), n.sim.now) {
+			n.sim.report.HeldBack++
+			return fetchAnswer{verdict: v}
+		}
 	}
 	records, err := readLog(p, q.Offset, v.Bound, fetchBytes)
 	if err != nil {
 		n.sim.fail("%s %s: read at %d below %d: %v", n, tp, q.Offset, v.Bound, err)
+	}
+	if q.Replica >= 0 && n.throttles.leader.Lists(tp) {
+		n.throttles.leader.Record(n.sim.now, len(records))
 	}
 	return fetchAnswer{verdict: v, records: records}
 }

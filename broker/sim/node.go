@@ -36,6 +36,7 @@ type node struct {
 	ctlTimers map[controller.Timer]*scheduled
 
 	store           *storage.Manager
+	throttles       nodeThrottles
 	parts           map[cluster.TopicPartition]*part
 	order           []*part                 // of parts, in the order of their first appearance
 	controllerEpoch cluster.ControllerEpoch // highest seen in control requests
@@ -89,6 +90,7 @@ func (n *node) start() {
 	n.leaders = map[cluster.TopicPartition]metaEntry{}
 	n.ctlTimers = map[controller.Timer]*scheduled{}
 	n.ctl = controller.New(s.controllerConfig(n.id))
+	n.throttles = s.newThrottles(n.id)
 	store, err := storage.OpenManager(n.fs, logDirs, s.storageOptions(n.id))
 	if err != nil {
 		s.fail("broker %d: open storage: %v", n.id, err)
@@ -118,16 +120,24 @@ func (n *node) every(d time.Duration, name string, fn func()) {
 
 // kill ends the process. With crash the machine goes down too: what was not synced is lost or torn.
 func (n *node) kill(crash bool) {
+	if crash {
+		n.down(n.fs.CrashClone(unsynced(n.sim.rng.IntN(2)), n.sim.rng.Uint64()), true)
+	} else {
+		n.down(n.fs.CrashClone(vfs.KeepUnsynced, 0), false)
+	}
+}
+
+// down ends the process and leaves left on the disk.
+func (n *node) down(left *vfs.Mem, crash bool) {
 	s := n.sim
 	n.up = false
 	n.inc++
+	n.fs = left
 	if crash {
 		s.report.Crashes++
 		n.dataEpoch = 0 // broker/continuity.go tells by the boot id
-		n.fs = n.fs.CrashClone(unsynced(s.rng.IntN(2)), s.rng.Uint64())
 	} else {
 		s.report.Kills++
-		n.fs = n.fs.CrashClone(vfs.KeepUnsynced, 0)
 	}
 	for _, p := range n.order {
 		p.dropWaiting()

@@ -17,6 +17,8 @@ const (
 	idleFetch    = 300 * time.Millisecond
 	fetchBytes   = 16 << 10
 	backOffFetch = 200 * time.Millisecond
+
+	throttlePause = 100 * time.Millisecond
 )
 
 // part is one replica on one node: the product's core and log, with the simulation's scheduling around them.
@@ -28,6 +30,7 @@ type part struct {
 	answer replica.Code
 
 	fetch   *fetching
+	moving  *scheduled // the next step of a move between log directories
 	waiting []*produceWait
 }
 
@@ -37,6 +40,7 @@ type fetching struct {
 	epoch     cluster.LeaderEpoch
 	offset    int64
 	lastEpoch cluster.LeaderEpoch
+	lost      bool // the last answer did not come: what it said is not known
 	next      *scheduled
 }
 
@@ -96,6 +100,9 @@ func (p *part) effect(eff replica.Effect) replica.Event {
 	if open, ok := eff.(replica.OpenLog); ok {
 		log, ev, err := logexec.Open(p.n.store, p.tp, s.topicConfig(), open, s.now)
 		p.log = log
+		if log != nil {
+			p.resumeMove()
+		}
 		return p.checked(ev, err)
 	}
 	if ev, handled, err := p.logEffect(eff); handled {

@@ -19,6 +19,7 @@ func (s *Sim) settle() {
 	s.trace.line("healing")
 	s.healed = true
 	clear(s.cuts)
+	s.settleThrottles()
 	for _, n := range s.nodes {
 		n.fs.ClearFaults()
 		n.pauseUntil = time.Time{}
@@ -131,6 +132,9 @@ func (s *Sim) leftovers() string {
 		return znode.ReassignPartitionsPath + " is still there"
 	}
 	for _, n := range s.nodes {
+		if tps := n.movesUnrest(); len(tps) > 0 {
+			return fmt.Sprintf("%s still moves %v between directories (16)", n, tps)
+		}
 		for _, p := range n.order {
 			if s.check.deleted[p.tp.Topic] {
 				return fmt.Sprintf("%s still has %s of a deleted topic", n, p.tp)

@@ -34,6 +34,10 @@ type Report struct {
 	Alerts      int
 	Reassigned  int    // reassignments and cancellations that a controller accepted
 	Arrived     int    // of these, whose end could be foretold and was compared
+	Moves       int    // begun between log directories
+	Moved       int    // and ended
+	MoveCrashes int    // processes and machines that ended in the middle of a step of one
+	HeldBack    int    // fetches that a throttle left without records, or did not send
 	Excused     int    // acknowledged records lost with the last in-sync copy of them
 	Hash        uint64 // of the whole trace: equal for equal seeds
 }
@@ -63,6 +67,7 @@ type Sim struct {
 	admin      int64 // session of the operator
 	cuts       map[link]bool
 	wishes     wishes
+	throttles  throttleSettings
 	check      *checker
 	report     Report
 }

@@ -108,13 +108,18 @@ func add(total *Report, r Report) {
 	total.Alerts += r.Alerts
 	total.Reassigned += r.Reassigned
 	total.Arrived += r.Arrived
+	total.Moves += r.Moves
+	total.Moved += r.Moved
+	total.MoveCrashes += r.MoveCrashes
+	total.HeldBack += r.HeldBack
 	total.Excused += r.Excused
 }
 
 // mustHaveHappened guards against a simulation that simulates nothing.
 func mustHaveHappened(t *testing.T, r Report) {
 	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes, "failed directories": r.DirFailures,
-		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived} {
+		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived,
+		"moves between directories": r.Moved, "crashes amid a move": r.MoveCrashes, "throttled fetches": r.HeldBack} {
 		if n == 0 {
 			t.Errorf("no %s in %d events", what, r.Events)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"kctl/broker/obs"
+	"kctl/broker/vfs"
 	"kctl/zkutil/cluster"
 )
 
@@ -17,9 +18,11 @@ import (
 // <tp>.<uuid>-future as Apache Kafka names it; the owner copies the current log into it; Promote swaps them.
 //
 // What is on disk tells after a crash how far a move had come. A future log beside a current one is a copy under
-// way. Promote renames the current log for deletion first, durably, and deletions take the future log first: so a
-// future log without a current one is a swap that was not finished, and opening finishes it. That holds only while
-// all directories can be seen, so an unreadable one leaves future logs as they are.
+// way. Promote marks the future log as complete, then renames the current log for deletion, each durably: so a
+// marked future log without a current one is a swap that was not finished, and opening finishes it. One without the
+// mark is a copy whose replica was deleted while its directory could not be seen, or is on a disk that was taken away:
+// it is put aside. Both hold only while all directories can be seen, so an unreadable one leaves future logs as they
+// are.
 
 // Errors of moves between directories, for errors.Is.
 var (
@@ -28,6 +31,9 @@ var (
 	// ErrNoFuture says that the partition has no future log.
 	ErrNoFuture = errors.New("no move to another log directory is under way")
 )
+
+// fileComplete is the mark. It names the end of the log, and holds for a log that ends there.
+const fileComplete = "move-complete"
 
 var futureFolder = regexp.MustCompile(`^(\S+)\.[^.\s]+` + dirFuture + `$`)
 
@@ -208,15 +214,18 @@ func (l *Log) discard() error {
 // the swap is durable after it. Readers that hold slices of the old log go on reading. Errors: ErrNoFuture,
 // ErrUnexpectedOffset when the logs do not end alike, ErrStorage, ErrClosed.
 func (m *Manager) Promote(tp cluster.TopicPartition) (*Log, error) {
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
 	current, ok := m.Log(tp)
 	next, moving := m.Future(tp)
 	if !ok || !moving {
 		return nil, fmt.Errorf("%s: %w", tp, ErrNoFuture)
 	}
-	if err := next.take(current); err != nil {
+	if err := next.take(current); err != nil { // most of the disk's work: it keeps no other log from being made
 		return nil, err
+	}
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
+	if l, ok := m.Future(tp); !ok || l != next {
+		return nil, fmt.Errorf("%s: %w", tp, ErrNoFuture)
 	}
 	if err := m.swap(current, next); err != nil {
 		return nil, err
@@ -262,7 +271,36 @@ func (l *Log) take(current *Log) error {
 	if err := l.Flush(); err != nil {
 		return err
 	}
-	return l.syncFolder()
+	return l.markComplete()
+}
+
+// markComplete also makes the folder durable.
+func (l *Log) markComplete() error {
+	err := writeAtomic(l.m.fs, filepath.Join(*l.folder.Load(), fileComplete), []byte(offsetName(l.LogEndOffset())), true)
+	if err == nil {
+		return l.syncFolder()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fail(fmt.Errorf("complete a move: %w", err))
+}
+
+// complete reports whether the mark is there and holds.
+func (l *Log) complete() bool {
+	data, err := readAll(l.m.fs, filepath.Join(*l.folder.Load(), fileComplete))
+	return err == nil && string(data) == offsetName(l.LogEndOffset())
+}
+
+// unmark takes the mark away, durably.
+func (l *Log) unmark() error {
+	err := l.m.fs.Remove(filepath.Join(*l.folder.Load(), fileComplete))
+	if errors.Is(err, vfs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.m.fs.SyncDir(*l.folder.Load())
 }
 
 // swap renames current for deletion and next into its place, each durable before the next step.
@@ -283,6 +321,12 @@ func (m *Manager) swap(current, next *Log) error {
 	current.dir.logs.Add(-1)
 	next.dir.logs.Add(1)
 	if err := m.fs.SyncDir(current.dir.path); err != nil {
+		// Which of them the next start finds nobody knows: neither may take records until then.
+		m.mu.Lock()
+		m.setLog(current.tp, nil)
+		m.mu.Unlock()
+		next.dir.logs.Add(-1)
+		next.shut()
 		return current.fail(fmt.Errorf("swap logs: %w", err))
 	}
 	next.mu.Lock()
@@ -293,14 +337,19 @@ func (m *Manager) swap(current, next *Log) error {
 	return nil
 }
 
-// place renames the folder of a future log to that of a current one, durably. Callers hold mu.
+// place renames the folder of a future log to that of a current one, durably. The mark goes when it may: nobody looks
+// for it there. Callers hold mu.
 func (l *Log) place() error {
 	path := filepath.Join(l.dir.path, l.tp.String())
 	if err := l.m.fs.Rename(*l.folder.Load(), path); err != nil {
 		return err
 	}
 	l.folder.Store(&path)
-	return l.m.fs.SyncDir(l.dir.path)
+	if err := l.m.fs.SyncDir(l.dir.path); err != nil {
+		return err
+	}
+	_ = l.m.fs.Remove(filepath.Join(path, fileComplete))
+	return nil
 }
 
 // foundFuture sorts a future log that was found when opening: the first of a partition is kept, more are removed.
@@ -322,39 +371,52 @@ func (m *Manager) foundFuture(d *logDir, name string) *Log {
 func (m *Manager) openFutures() {
 	all := m.online() == len(m.dirs)
 	for _, l := range m.found {
-		if l.dir.offline() != nil {
-			continue
+		if l.dir.offline() == nil {
+			m.openFuture(l, all)
 		}
-		_, has := m.logs[l.tp]
-		_, second := m.futures[l.tp]
-		start := int64(0)
-		if !has { // the swap took it from the other directory, whose checkpoint still has it
-			for _, d := range m.dirs {
-				start = max(start, d.starts[l.tp])
-			}
+	}
+	m.found = nil
+}
+
+func (m *Manager) openFuture(l *Log, all bool) {
+	_, has := m.logs[l.tp]
+	_, second := m.futures[l.tp]
+	start := int64(0)
+	if !has { // the swap took it from the other directory, whose checkpoint still has it
+		for _, d := range m.dirs {
+			start = max(start, d.starts[l.tp])
 		}
-		err := l.load(false, 0, start, 0)
-		switch {
-		case err != nil && !has:
-			m.takeOffline(l.dir, err)
-			continue
-		case err != nil || second:
-			m.log.Warn("future log is removed", obs.KeyPath, *l.folder.Load(), obs.Err(err))
-			m.removeLater(l.dir, *l.folder.Load(), 0)
-			continue
-		case has || !all:
-			m.setFuture(l.tp, l)
-			continue
-		}
+	}
+	err := l.load(false, 0, start, 0)
+	if has && err == nil {
+		err = l.unmark()
+	}
+	switch {
+	case err != nil && !has:
+		m.takeOffline(l.dir, err)
+		return
+	case err != nil || second:
+		m.log.Warn("future log is removed", obs.KeyPath, *l.folder.Load(), obs.Err(err))
+		m.removeLater(l.dir, *l.folder.Load(), 0)
+		return
+	case has || !all:
+		m.setFuture(l.tp, l)
+		return
+	}
+	if !l.complete() {
+		m.log.Warn("copy of a replica that is not here any more is put aside", obs.KeyPath, *l.folder.Load())
+		err = l.aside()
+	} else {
 		m.log.Info("a swap of logs that was interrupted is finished", obs.KeyTopicPartition, l.tp.String(), obs.KeyLogDir, l.dir.path)
-		if err := l.place(); err != nil {
-			m.takeOffline(l.dir, err)
-			continue
-		}
+		err = l.place()
+	}
+	switch {
+	case err != nil:
+		m.takeOffline(l.dir, err)
+	case *l.folder.Load() == filepath.Join(l.dir.path, l.tp.String()):
 		m.setLog(l.tp, l)
 		l.dir.logs.Add(1)
 	}
-	m.found = nil
 }
 
 // SameDir reports whether two paths name one log directory.

@@ -23,26 +23,31 @@ func (m *Manager) Stray(tp cluster.TopicPartition) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
-	var random [16]byte
-	m.opts.Random(random[:])
-	old := *l.folder.Load()
-	path := filepath.Join(l.dir.path, strings.TrimSuffix(deleteFolderName(tp, random), dirDeleted)+dirStray)
 	m.mu.Lock()
 	m.setLog(tp, nil)
 	m.mu.Unlock()
 	l.dir.logs.Add(-1)
-	if err := m.fs.Rename(old, path); err != nil {
-		return l.fail(fmt.Errorf("put log aside: %w", err))
-	}
-	l.folder.Store(&path)
-	for _, s := range *l.segs.Load() {
-		s.close()
-	}
-	if err := m.fs.SyncDir(l.dir.path); err != nil {
+	if err := l.aside(); err != nil {
 		return l.fail(fmt.Errorf("put log aside: %w", err))
 	}
 	l.dir.recoveryDirty.Store(true)
 	l.dir.startDirty.Store(true)
 	return nil
+}
+
+// aside closes the log and renames its folder, durably. Callers hold mu.
+func (l *Log) aside() error {
+	l.closed = true
+	var random [16]byte
+	l.m.opts.Random(random[:])
+	old := *l.folder.Load()
+	path := filepath.Join(l.dir.path, strings.TrimSuffix(deleteFolderName(l.tp, random), dirDeleted)+dirStray)
+	if err := l.m.fs.Rename(old, path); err != nil {
+		return err
+	}
+	l.folder.Store(&path)
+	for _, s := range *l.segs.Load() {
+		s.close()
+	}
+	return l.m.fs.SyncDir(l.dir.path)
 }
