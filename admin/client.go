@@ -32,6 +32,8 @@ type Config struct {
 	// ClusterID refuses every answer of another cluster; empty accepts any.
 	ClusterID string
 
+	dir *dataDir // what FromDir holds; set by ReadFromDir
+
 	// ConnectZooKeeper replaces the real connection in tests.
 	ConnectZooKeeper func(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error)
 }

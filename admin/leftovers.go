@@ -18,7 +18,7 @@ import (
 // Leftovers reads the cluster and finds what is left behind and older than the given age.
 func (c *Client) Leftovers(ctx context.Context, older time.Duration, now time.Time) ([]check.Leftover, []model.Problem, error) {
 	f, problems, err := c.Facts(ctx, FactsOptions{
-		Needs: []check.Source{check.FromZooKeeper, check.FromConfigs, check.FromLogDirs}, Now: now,
+		Needs: []check.Source{check.FromZooKeeper, check.FromConfigs, check.FromLogDirs}, Now: now, leftovers: true,
 	})
 	if err != nil {
 		return nil, nil, err

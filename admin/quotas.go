@@ -34,6 +34,9 @@ const (
 
 // Quotas reads all quotas of the cluster, sorted by entity and key.
 func (c *Client) Quotas(ctx context.Context) ([]model.Quota, error) {
+	if c.offline() {
+		return c.quotasInTree(ctx)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if err := c.need(ctx, kmsg.DescribeClientQuotas.Int16(), "client quotas"); err != nil {

@@ -27,6 +27,9 @@ const (
 
 // ReassignVia decides between the request and the znode.
 func (c *Client) ReassignVia(ctx context.Context, want string) (string, error) {
+	if c.offline() && want != ViaAPI {
+		want = ViaZnode
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if want == ViaZnode {

@@ -39,8 +39,8 @@ const rounds = 2
 // metadata, and an unfinished one is asked about again until it has been seen for OlderThan: the call then
 // takes that long.
 func (c *Client) Transitions(ctx context.Context, opts TransitionOptions) ([]model.Transition, []model.Problem, error) {
-	if err := c.notOffline(); err != nil {
-		return nil, nil, err // whether a decision was carried out only the brokers know
+	if c.offline() {
+		return c.transitionsFromDir(ctx, opts)
 	}
 	if opts.OlderThan <= 0 {
 		opts.OlderThan = DefaultOlderThan
@@ -483,10 +483,13 @@ func (c *Client) LeaderAndISR(ctx context.Context, targets []plan.Target) ([]mod
 
 // Health reads what a health check needs, all at once, and judges it.
 func (c *Client) Health(ctx context.Context, olderThan time.Duration) ([]model.Finding, *model.Snapshot, error) {
+	if c.offline() {
+		return c.healthFromDir(ctx, olderThan)
+	}
 	var ts []model.Transition
 	var tsErr error
 	var wg sync.WaitGroup
-	if c.HasZooKeeper() && c.cfg.FromDir == "" {
+	if c.HasZooKeeper() {
 		wg.Go(func() { ts, _, tsErr = c.Transitions(ctx, TransitionOptions{OlderThan: olderThan}) })
 	}
 	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true})

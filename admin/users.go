@@ -57,6 +57,9 @@ func scramName(id int8) string {
 // ScramUsers reads the credentials of users, of all of them without names. A named user without credentials is an
 // error of kind NotFound.
 func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramCredential, error) {
+	if c.offline() {
+		return c.scramUsersInTree(ctx, names)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if err := c.need(ctx, kmsg.DescribeUserSCRAMCredentials.Int16(), "SCRAM users"); err != nil {

@@ -28,6 +28,7 @@ type Facts struct {
 	Snapshot      *model.Snapshot // Metadata, with what ZooKeeper adds to brokers and controller
 	Transitions   []model.Transition
 	Missing       map[Source]string // why a source could not be read
+	Cannot        map[string]string // by check: why it cannot run, empty when it can; goes before Missing
 	Views         []View            // by broker id
 	Tree          *Tree             // nil: ZooKeeper was not read
 	TopicConfigs  map[string]Config

@@ -64,7 +64,11 @@ func Diagnose(f *Facts, ids []string) Diagnosis {
 		if len(ids) > 0 && !slices.Contains(ids, c.ID) {
 			continue
 		}
-		if why := f.missing(c.Needs); why != "" {
+		why, told := f.Cannot[c.ID]
+		if !told {
+			why = f.missing(c.Needs)
+		}
+		if why != "" {
 			d.Skipped = append(d.Skipped, Skipped{c.ID, why})
 			continue
 		}

@@ -19,6 +19,8 @@ import (
 const (
 	apacheSnapMagic  = "ZKSN"
 	apacheLogMagic   = "ZKLG"
+	gzipMagic        = "\x1f\x8b"
+	snappyMagic      = "\x82SNAPPY\x00"
 	apacheHeader     = 16 // magic, version i32, dbid i64
 	snapshotMax      = 2 << 30
 	acceptedVersion  = 2
@@ -50,16 +52,16 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errDamaged}, args...)...)
 }
 
-// inflate undoes the compression that the name of a snapshot tells.
+// inflate undoes the compression that the name of a snapshot, or its first bytes, tell.
 func inflate(name string, b []byte) ([]byte, error) {
 	switch {
-	case strings.HasSuffix(name, ".gz"):
+	case strings.HasSuffix(name, ".gz"), bytes.HasPrefix(b, []byte(gzipMagic)):
 		r, err := gzip.NewReader(bytes.NewReader(b))
 		if err != nil {
 			return nil, damaged("gzip: %v", err)
 		}
 		return readBounded(r)
-	case strings.HasSuffix(name, ".snappy"):
+	case strings.HasSuffix(name, ".snappy"), bytes.HasPrefix(b, []byte(snappyMagic)):
 		return unsnappy(b)
 	}
 	return b, nil
@@ -79,7 +81,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 // unsnappy reads the framing of snappy-java: 8 bytes of magic, two versions, blocks with an i32 length.
 func unsnappy(b []byte) ([]byte, error) {
 	const head = 16
-	if len(b) < head || string(b[:8]) != "\x82SNAPPY\x00" {
+	if len(b) < head || string(b[:8]) != snappyMagic {
 		return nil, damaged("not a snappy file")
 	}
 	var out []byte
@@ -103,7 +105,7 @@ func unsnappy(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// apacheSnapshot reads a whole snapshot, whose zxid is that of its name.
+// apacheSnapshot reads a whole snapshot, whose zxid is that of its name; -1: that of its last change.
 func apacheSnapshot(b []byte, zxid int64) (*tree, error) {
 	if len(b) < apacheHeader || string(b[:4]) != apacheSnapMagic {
 		return nil, damaged("it does not begin as a snapshot")
@@ -147,6 +149,7 @@ func readACL(d *jute.Decoder) []zkop.ACL {
 }
 
 func snapshotNodes(d *jute.Decoder, t *tree, acls map[int64][]zkop.ACL) error {
+	newest := int64(0)
 	for {
 		p := d.String()
 		if d.Err() != nil {
@@ -171,6 +174,10 @@ func snapshotNodes(d *jute.Decoder, t *tree, acls map[int64][]zkop.ACL) error {
 		}
 		t.add(p, n)
 		t.timeMs = max(t.timeMs, n.stat.Ctime, n.stat.Mtime)
+		newest = max(newest, n.stat.Czxid, n.stat.Mzxid, n.stat.Pzxid)
+	}
+	if t.zxid < 0 { // the file was renamed
+		t.zxid = newest
 	}
 	if t.nodes["/"] == nil {
 		return damaged("it has no root")

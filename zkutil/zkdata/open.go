@@ -36,7 +36,7 @@ var (
 	ErrUnreadable = errors.New("ZooKeeper data that cannot be read")
 )
 
-// dataFile is a snapshot or a log with the zxid of its name.
+// dataFile is a snapshot or a log with the zxid of its name, -1 without one.
 type dataFile struct {
 	path string
 	zxid int64
@@ -44,7 +44,8 @@ type dataFile struct {
 }
 
 // Open reads the newest state that a data directory holds. dirs is one folder, or several joined by commas where logs
-// lie apart (dataLogDir); a folder may be dataDir or the version-2 inside it. A single snapshot file is read alone.
+// lie apart (dataLogDir); a folder may be dataDir or the version-2 inside it. A single snapshot is read alone, and so is a
+// single log: what it changes is known then, and nodes that it only builds upon are shown empty, with a problem.
 // chroot ("" or "/path") is taken off all paths; zkutil.ErrNoChroot when it is not there.
 func Open(dirs, chroot string) (*Client, *Report, error) {
 	snaps, logs, err := list(dirs)
@@ -52,6 +53,9 @@ func Open(dirs, chroot string) (*Client, *Report, error) {
 		return nil, nil, err
 	}
 	if len(snaps)+len(logs) == 0 {
+		if info, err := os.Stat(dirs); err == nil && !info.IsDir() {
+			return nil, nil, fmt.Errorf("%w: %s is neither a snapshot nor a log of a ZooKeeper server", ErrNoData, dirs)
+		}
 		return nil, nil, fmt.Errorf("%w: %s holds no snapshot.* or log.* file", ErrNoData, dirs)
 	}
 	r := &Report{Server: "Apache ZooKeeper"}
@@ -120,7 +124,7 @@ func (r *Report) replay(t *tree, f dataFile) {
 	before := t.zxid
 	applied := 0
 	if err == nil && f.own {
-		applied, err = replayOwn(t, b)
+		applied, err = r.replayOwn(t, f.path, b)
 	} else if err == nil {
 		applied, err = r.replayApache(t, f.path, b)
 	}
@@ -159,6 +163,7 @@ func (r *Report) replayApache(t *tree, name string, b []byte) (applied int, err 
 			continue
 		}
 		if applied == 0 && gap(from, h.zxid) {
+			t.partial = t.partial || from == 0
 			r.Problems = append(r.Problems, fmt.Sprintf("%s begins with zxid 0x%x: the changes between 0x%x and it are missing", name, h.zxid, from))
 		}
 		if err := t.applyTxn(&h, &d); err != nil {
@@ -176,7 +181,7 @@ func gap(from, to int64) bool {
 	return to > from+1
 }
 
-func replayOwn(t *tree, b []byte) (applied int, err error) {
+func (r *Report) replayOwn(t *tree, name string, b []byte) (applied int, err error) {
 	l, err := newOwnLog(b)
 	if err != nil {
 		return 0, err
@@ -189,8 +194,13 @@ func replayOwn(t *tree, b []byte) (applied int, err error) {
 		if err != nil {
 			return applied, err
 		}
-		if ownZxid(txn) <= t.zxid {
+		zxid := ownZxid(txn)
+		if zxid <= t.zxid {
 			continue
+		}
+		if applied == 0 && gap(t.zxid, zxid) {
+			t.partial = t.partial || t.zxid == 0
+			r.Problems = append(r.Problems, fmt.Sprintf("%s begins with zxid 0x%x: the changes between 0x%x and it are missing", name, zxid, t.zxid))
 		}
 		if err := t.applyOwn(txn); err != nil {
 			return applied, err
@@ -208,6 +218,9 @@ func list(dirs string) (snaps, logs []dataFile, err error) {
 		}
 		if !info.IsDir() {
 			s, l, err := sortFile(dir, snaps, logs)
+			if err == nil && len(s)+len(l) == len(snaps)+len(logs) {
+				s, l, err = sniff(dir, snaps, logs)
+			}
 			if err != nil {
 				return nil, nil, err
 			}
@@ -266,6 +279,24 @@ func sortFile(path string, snaps, logs []dataFile) ([]dataFile, []dataFile, erro
 		return append(snaps, f), logs, nil
 	}
 	return snaps, append(logs, f), nil
+}
+
+// sniff puts a file that was named alone to the snapshots or the logs by its first bytes: it may have been renamed when it
+// was put aside. The zxid of an Apache snapshot stands in its name only; without it, it is that of the last change in it.
+func sniff(path string, snaps, logs []dataFile) ([]dataFile, []dataFile, error) {
+	head, err := readHead(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := dataFile{path: path, zxid: -1, own: head == ownSnapMagic || head == ownLogMagic}
+	magic := head[:min(len(head), len(apacheSnapMagic))]
+	switch {
+	case head == ownSnapMagic, magic == apacheSnapMagic, strings.HasPrefix(head, gzipMagic), strings.HasPrefix(head, snappyMagic):
+		return append(snaps, f), logs, nil
+	case head == ownLogMagic, magic == apacheLogMagic:
+		return snaps, append(logs, f), nil
+	}
+	return snaps, logs, nil
 }
 
 func readHead(path string) (string, error) {

@@ -22,6 +22,7 @@ type tree struct {
 	ephemerals map[int64]map[string]struct{} // by session
 	zxid       int64                         // last change
 	timeMs     int64                         // of the last change; 0: unknown
+	partial    bool                          // what the changes build upon is not all there
 }
 
 // newTree is what both servers begin with.
@@ -69,6 +70,9 @@ func (t *tree) apply(c change, zxid, timeMs int64) {
 	case zkop.Delete:
 		t.remove(c.path, zxid)
 	case zkop.Set:
+		if n == nil && t.partial {
+			n = t.implied(c.path)
+		}
 		if n == nil {
 			return
 		}
@@ -107,8 +111,23 @@ func (n *node) created(version int32, zxid int64) {
 	}
 }
 
+// implied makes a node of which only is known that it was there, with all above it. Its stat is zero.
+func (t *tree) implied(p string) *node {
+	if n := t.nodes[p]; n != nil {
+		return n
+	}
+	dir, _ := split(p)
+	t.implied(dir)
+	n := &node{data: []byte{}, acl: zkop.WorldAll()}
+	t.add(p, n)
+	return n
+}
+
 func (t *tree) create(c change, zxid, timeMs, owner int64) {
 	parent := t.parent(c.path)
+	if dir, _ := split(c.path); parent == nil && t.partial && c.path != "/" {
+		parent = t.implied(dir)
+	}
 	if parent == nil {
 		return
 	}

@@ -221,6 +221,32 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// TestOneFile: a file that was named alone is known by its first bytes. A log alone shows what it changed, with the nodes
+// that it builds upon.
+func TestOneFile(t *testing.T) {
+	dir := t.TempDir()
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write(snapshot5()) // into memory
+	_ = z.Close()
+	write(t, dir, "snap.bak", snapshot5())
+	write(t, dir, "snap.zip", zipped.Bytes())
+	write(t, dir, "old", logOf(txn(1, 9, txnCreate, createBody("/a/b/c", "x", false, 1)), txn(1, 10, txnSetData, setBody("/d", "y", 3))))
+	write(t, dir, "notes", []byte("nothing of the kind"))
+	for _, name := range []string{"snap.bak", "snap.zip"} {
+		if c, r, err := Open(filepath.Join(dir, name), ""); err != nil || r.Zxid != 5 || string(c.tree.nodes["/a"].data) != "x" {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
+	}
+	c, r, err := Open(filepath.Join(dir, "old"), "")
+	if err != nil || r.Zxid != 10 || len(r.Problems) != 1 || string(c.tree.nodes["/a/b/c"].data) != "x" || string(c.tree.nodes["/d"].data) != "y" || c.tree.nodes["/d"].stat.Version != 3 {
+		t.Errorf("log alone: %+v %v", r, err)
+	}
+	if _, _, err := Open(filepath.Join(dir, "notes"), ""); !errors.Is(err, ErrNoData) {
+		t.Error(err)
+	}
+}
+
 func TestClient(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "snapshot.5", snapshot5())
@@ -274,7 +300,7 @@ func FuzzEmbedded(f *testing.F) {
 		if err != nil {
 			tr = newTree()
 		}
-		if _, err := replayOwn(tr, log); err != nil && !errors.Is(err, errDamaged) {
+		if _, err := new(Report).replayOwn(tr, "log", log); err != nil && !errors.Is(err, errDamaged) {
 			t.Fatal(err)
 		}
 		_ = tr.applyOwn(log)
