@@ -232,6 +232,7 @@ func (s *stream) failed(ctx context.Context, err error) {
 		return
 	}
 	s.disconnect()
+	s.unsure()
 	s.failures++
 	level := slog.LevelDebug
 	if s.failures == 1 {
@@ -244,6 +245,16 @@ func (s *stream) failed(ctx context.Context, err error) {
 	select { // not woken by new partitions: they cannot be fetched either
 	case <-ctx.Done():
 	case <-t.C:
+	}
+}
+
+// unsure lets no throttle hold back the next fetches: an answer that did not arrive may have been the one after which
+// the leader counts us in sync.
+func (s *stream) unsure() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.parts {
+		f.level.Store(true)
 	}
 }
 

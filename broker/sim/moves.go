@@ -181,10 +181,8 @@ func (n *node) dieAmid(work func()) {
 
 // failAmid lets a directory fail at some operation in the course of work; it works again for whoever asks it later.
 func (n *node) failAmid(dir string, work func()) {
-	skip := n.sim.rng.IntN(8)
-	for _, pattern := range []string{dir, dir + "/*", dir + "/*/*"} {
-		n.fs.Inject(vfs.Rule{Pattern: pattern, Skip: skip, Err: errDisk})
-	}
+	what := n.sim.rng.IntN(3) // the directory itself, its folders, or the files in these
+	n.fs.Inject(vfs.Rule{Pattern: []string{dir, dir + "/*", dir + "/*/*"}[what], Skip: n.sim.rng.IntN(1 + 3*what), Err: errDisk})
 	fs := n.fs
 	work()
 	fs.ClearFaults()

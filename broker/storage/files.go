@@ -93,7 +93,11 @@ var deletedFolder = regexp.MustCompile(`^(\S+)-(\S+)\.(\S+)` + dirDeleted + `$`)
 // deleteFolderName is the name a partition's folder gets when it is deleted; random is 16 bytes. Long topic
 // names are cut so that the name fits in 255 bytes.
 func deleteFolderName(tp cluster.TopicPartition, random [16]byte) string {
-	suffix := fmt.Sprintf("-%d.%s%s", tp.Partition, hex.EncodeToString(random[:]), dirDeleted)
+	return deletedName(tp, hex.EncodeToString(random[:]))
+}
+
+func deletedName(tp cluster.TopicPartition, unique string) string {
+	suffix := fmt.Sprintf("-%d.%s%s", tp.Partition, unique, dirDeleted)
 	return tp.Topic[:min(len(tp.Topic), 255-len(suffix))] + suffix
 }
 

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"kctl/broker/obs"
-	"kctl/broker/vfs"
 	"kctl/zkutil/cluster"
 )
 
@@ -18,11 +19,11 @@ import (
 // <tp>.<uuid>-future as Apache Kafka names it; the owner copies the current log into it; Promote swaps them.
 //
 // What is on disk tells after a crash how far a move had come. A future log beside a current one is a copy under
-// way. Promote marks the future log as complete, then renames the current log for deletion, each durably: so a
-// marked future log without a current one is a swap that was not finished, and opening finishes it. One without the
-// mark is a copy whose replica was deleted while its directory could not be seen, or is on a disk that was taken away:
-// it is put aside. Both hold only while all directories can be seen, so an unreadable one leaves future logs as they
-// are.
+// way. Promote renames the current log to <tp>.swap<uuid>-delete, durably, with the uuid of the future log, and only
+// then the future log: so a future log without a current one, but with such a folder, is a swap that was not finished,
+// and opening finishes it. Without that folder it is a copy whose replica was deleted while its directory could not be
+// seen, or is on a disk that was taken away: it is put aside. Both hold only while all directories can be seen, so an
+// unreadable one leaves future logs, and the folders of swaps, as they are.
 
 // Errors of moves between directories, for errors.Is.
 var (
@@ -31,9 +32,6 @@ var (
 	// ErrNoFuture says that the partition has no future log.
 	ErrNoFuture = errors.New("no move to another log directory is under way")
 )
-
-// fileComplete is the mark. It names the end of the log, and holds for a log that ends there.
-const fileComplete = "move-complete"
 
 var futureFolder = regexp.MustCompile(`^(\S+)\.[^.\s]+` + dirFuture + `$`)
 
@@ -182,22 +180,23 @@ func (m *Manager) deleteFuture(tp cluster.TopicPartition) error {
 	m.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.discard(); err != nil {
+	var random [16]byte
+	m.opts.Random(random[:])
+	if err := l.discard(deleteFolderName(tp, random)); err != nil {
 		return l.fail(fmt.Errorf("delete future log: %w", err))
 	}
+	l.removeLater()
 	if err := m.fs.SyncDir(l.dir.path); err != nil {
 		return l.fail(fmt.Errorf("delete future log: %w", err))
 	}
 	return nil
 }
 
-// discard closes the log and renames its folder for deletion. Callers hold mu.
-func (l *Log) discard() error {
+// discard closes the log and renames its folder. Callers hold mu.
+func (l *Log) discard(name string) error {
 	l.closed = true
-	var random [16]byte
-	l.m.opts.Random(random[:])
 	old := *l.folder.Load()
-	path := filepath.Join(l.dir.path, deleteFolderName(l.tp, random))
+	path := filepath.Join(l.dir.path, name)
 	if err := l.m.fs.Rename(old, path); err != nil {
 		return err
 	}
@@ -205,8 +204,21 @@ func (l *Log) discard() error {
 	for _, s := range *l.segs.Load() {
 		s.close()
 	}
-	l.m.removeLater(l.dir, path, l.m.opts.Now().UnixMilli()+l.cfg.Load().FileDeleteDelayMs)
 	return nil
+}
+
+// removeLater has the folder of a discarded log removed.
+func (l *Log) removeLater() {
+	l.m.removeLater(l.dir, *l.folder.Load(), l.m.opts.Now().UnixMilli()+l.cfg.Load().FileDeleteDelayMs)
+}
+
+// swapMark begins the unique part of the name of a folder that was swapped for a future log.
+const swapMark = "swap"
+
+// swapName is the name that the current log gets when the log, a future one, takes its place. It tells the log's uuid.
+func (l *Log) swapName() string {
+	folder := strings.TrimSuffix(filepath.Base(*l.folder.Load()), dirFuture)
+	return deletedName(l.tp, swapMark+folder[strings.LastIndexByte(folder, '.')+1:])
 }
 
 // Promote makes the future log the partition's log and marks the one before deleted. The caller has copied all of
@@ -233,7 +245,7 @@ func (m *Manager) Promote(tp cluster.TopicPartition) (*Log, error) {
 	// The high watermark goes along at once. Until the old directory's checkpoints are written anew they hold an
 	// entry that nobody asks for, since the log is elsewhere.
 	if err := next.dir.checkpointHW(m, map[cluster.TopicPartition]int64{tp: next.HighWatermark()}); err != nil {
-		return nil, err
+		return nil, next.broke(err)
 	}
 	for _, d := range []*logDir{current.dir, next.dir} {
 		d.recoveryDirty.Store(true)
@@ -266,41 +278,22 @@ func (l *Log) take(current *Log) error {
 		return err
 	}
 	if err := l.writeEpochs(true); err != nil {
-		return err
+		return l.broke(err)
 	}
 	if err := l.Flush(); err != nil {
 		return err
 	}
-	return l.markComplete()
+	return l.broke(l.syncFolder())
 }
 
-// markComplete also makes the folder durable.
-func (l *Log) markComplete() error {
-	err := writeAtomic(l.m.fs, filepath.Join(*l.folder.Load(), fileComplete), []byte(offsetName(l.LogEndOffset())), true)
+// broke is fail for callers that do not hold mu; nil stays nil.
+func (l *Log) broke(err error) error {
 	if err == nil {
-		return l.syncFolder()
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fail(fmt.Errorf("complete a move: %w", err))
-}
-
-// complete reports whether the mark is there and holds.
-func (l *Log) complete() bool {
-	data, err := readAll(l.m.fs, filepath.Join(*l.folder.Load(), fileComplete))
-	return err == nil && string(data) == offsetName(l.LogEndOffset())
-}
-
-// unmark takes the mark away, durably.
-func (l *Log) unmark() error {
-	err := l.m.fs.Remove(filepath.Join(*l.folder.Load(), fileComplete))
-	if errors.Is(err, vfs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return l.m.fs.SyncDir(*l.folder.Load())
 }
 
 // swap renames current for deletion and next into its place, each durable before the next step.
@@ -310,7 +303,7 @@ func (m *Manager) swap(current, next *Log) error {
 	if err := current.usable(); err != nil {
 		return err
 	}
-	if err := current.discard(); err != nil {
+	if err := current.discard(next.swapName()); err != nil {
 		return current.fail(fmt.Errorf("swap logs: %w", err))
 	}
 	// From here on the future log is the partition's, also after a crash.
@@ -334,22 +327,18 @@ func (m *Manager) swap(current, next *Log) error {
 	if err := next.place(); err != nil {
 		return next.fail(fmt.Errorf("swap logs: %w", err))
 	}
+	current.removeLater() // not before: it tells the next start to finish the swap
 	return nil
 }
 
-// place renames the folder of a future log to that of a current one, durably. The mark goes when it may: nobody looks
-// for it there. Callers hold mu.
+// place renames the folder of a future log to that of a current one, durably. Callers hold mu.
 func (l *Log) place() error {
 	path := filepath.Join(l.dir.path, l.tp.String())
 	if err := l.m.fs.Rename(*l.folder.Load(), path); err != nil {
 		return err
 	}
 	l.folder.Store(&path)
-	if err := l.m.fs.SyncDir(l.dir.path); err != nil {
-		return err
-	}
-	_ = l.m.fs.Remove(filepath.Join(path, fileComplete))
-	return nil
+	return l.m.fs.SyncDir(l.dir.path)
 }
 
 // foundFuture sorts a future log that was found when opening: the first of a partition is kept, more are removed.
@@ -376,6 +365,10 @@ func (m *Manager) openFutures() {
 		}
 	}
 	m.found = nil
+	if m.online() == len(m.dirs) {
+		m.pending = append(m.pending, m.swapped...)
+	}
+	m.swapped = nil
 }
 
 func (m *Manager) openFuture(l *Log, all bool) {
@@ -388,9 +381,6 @@ func (m *Manager) openFuture(l *Log, all bool) {
 		}
 	}
 	err := l.load(false, 0, start, 0)
-	if has && err == nil {
-		err = l.unmark()
-	}
 	switch {
 	case err != nil && !has:
 		m.takeOffline(l.dir, err)
@@ -403,7 +393,7 @@ func (m *Manager) openFuture(l *Log, all bool) {
 		m.setFuture(l.tp, l)
 		return
 	}
-	if !l.complete() {
+	if !m.isSwapped(l) {
 		m.log.Warn("copy of a replica that is not here any more is put aside", obs.KeyPath, *l.folder.Load())
 		err = l.aside()
 	} else {
@@ -417,6 +407,11 @@ func (m *Manager) openFuture(l *Log, all bool) {
 		m.setLog(l.tp, l)
 		l.dir.logs.Add(1)
 	}
+}
+
+// isSwapped reports whether the current log made room for the future one.
+func (m *Manager) isSwapped(future *Log) bool {
+	return slices.ContainsFunc(m.swapped, func(r pendingRemoval) bool { return filepath.Base(r.path) == future.swapName() })
 }
 
 // SameDir reports whether two paths name one log directory.

@@ -39,6 +39,7 @@ type Manager struct {
 	futures   map[cluster.TopicPartition]*Log    // see future.go
 	preferred map[cluster.TopicPartition]*logDir // where logs will be made
 	found     []*Log                             // future logs, while opening only
+	swapped   []pendingRemoval                   // what future logs took the place of, while opening only
 
 	shortened map[cluster.TopicPartition]int64 // what Shortened answers; not changed after opening
 

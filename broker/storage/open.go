@@ -191,7 +191,12 @@ func (m *Manager) foundEntry(d *logDir, e vfs.Entry, shared **Config) (*Log, err
 		}
 		return nil, nil
 	case deletedFolder.MatchString(e.Name):
-		m.pending = append(m.pending, pendingRemoval{path: filepath.Join(d.path, e.Name), dir: d})
+		gone := pendingRemoval{path: filepath.Join(d.path, e.Name), dir: d}
+		if strings.Contains(e.Name, "."+swapMark) {
+			m.swapped = append(m.swapped, gone)
+		} else {
+			m.pending = append(m.pending, gone)
+		}
 		return nil, nil
 	case strings.HasSuffix(e.Name, dirFuture):
 		if l := m.foundFuture(d, e.Name); l != nil {
