@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,14 +26,18 @@ import (
 
 // TestScripts runs every script. Commands beside testscript's own:
 //
-//	kctl [rc=N] [in=FILE] [wait=DUR] ARGS...   run kctl in process; demand exit code N (0); with wait, again
-//	                                           and again until it exits with N
+//	kctl [rc=N] [in=FILE] [wait=DUR] [for=DUR] ARGS...
+//	                                           run kctl in process; demand exit code N (0); with wait, again
+//	                                           and again until it exits with N; with for, interrupt it then
 //	fields PATH NAME...                        the JSON object at PATH of the last stdout has these fields, in order
 //	value PATH VALUE                           the JSON value at PATH of the last stdout
 //	crash|shutdown|restart ID                 a broker crashes, ends in order, comes back
+//	await-count N kctl ARGS...                 run kctl again and again until it prints N lines
 //	move-state TOPIC PARTITION LEADER          write a decision that no broker is told of
 //
 // A script that stops early passes: testscript's own "stop" must not be used for brokers.
+//
+// Whatever a script demands, every JSON document that kctl prints holds to the schema of its kind.
 //
 // $DIR1 to $DIR3 are the brokers' folders; a cluster.properties beside the scripts sets more of the brokers, with %d
 // for that folder. $BROKERS, $ZK and $CONTROLLER name the cluster; kctl is given the first two by its environment.
@@ -87,9 +92,10 @@ func commands(t *testing.T, c *brokertest.Cluster) map[string]command {
 	return map[string]command{
 		"kctl":  func(ts *testscript.TestScript, _ bool, args []string) { runKctl(t, ts, args) },
 		"crash": onBroker(c.Kill), "shutdown": onBroker(c.Stop), "restart": onBroker(c.Restart),
-		"fields":     checkFields,
-		"value":      checkValue,
-		"move-state": func(ts *testscript.TestScript, _ bool, args []string) { moveState(t, c, ts, args) },
+		"await-count": func(ts *testscript.TestScript, _ bool, args []string) { awaitCount(t, ts, args) },
+		"fields":      checkFields,
+		"value":       checkValue,
+		"move-state":  func(ts *testscript.TestScript, _ bool, args []string) { moveState(t, c, ts, args) },
 	}
 }
 
@@ -99,7 +105,7 @@ var environment = []string{
 }
 
 func runKctl(t *testing.T, ts *testscript.TestScript, args []string) {
-	code, in, wait := 0, "", time.Duration(0)
+	code, in, wait, limit := 0, "", time.Duration(0), time.Duration(0)
 	for len(args) > 0 {
 		var err error
 		if v, ok := strings.CutPrefix(args[0], "rc="); ok {
@@ -108,6 +114,8 @@ func runKctl(t *testing.T, ts *testscript.TestScript, args []string) {
 			in = ts.ReadFile(v)
 		} else if v, ok := strings.CutPrefix(args[0], "wait="); ok {
 			wait, err = time.ParseDuration(v)
+		} else if v, ok := strings.CutPrefix(args[0], "for="); ok {
+			limit, err = time.ParseDuration(v)
 		} else {
 			break
 		}
@@ -121,17 +129,40 @@ func runKctl(t *testing.T, ts *testscript.TestScript, args []string) {
 	deadline := time.Now().Add(wait)
 	for {
 		streams, out, errb := iostreams.Test(in)
-		got := cli.Run(t.Context(), args, streams, func(name string) string { return env[name] })
+		ctx, interrupt := context.WithCancel(t.Context())
+		if limit > 0 {
+			time.AfterFunc(limit, interrupt)
+		}
+		got := cli.Run(ctx, args, streams, func(name string) string { return env[name] })
+		interrupt()
 		if got != code && time.Now().Before(deadline) {
 			pause(t)
 			continue
 		}
 		fmt.Fprint(ts.Stdout(), out)
 		fmt.Fprint(ts.Stderr(), errb)
+		ts.Check(seen.document(t, out.Bytes()))
+		ts.Check(seen.document(t, errb.Bytes()))
+		ts.Check(seen.read(env["HOME"]))
 		if got != code {
 			ts.Fatalf("kctl %s: exit %d, want %d", strings.Join(args, " "), got, code)
 		}
 		return
+	}
+}
+
+// awaitCount runs kctl until it prints so many lines.
+func awaitCount(t *testing.T, ts *testscript.TestScript, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := -1
+	for deadline := time.Now().Add(time.Minute); got != want; pause(t) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%d lines after a minute, want %d", got, want)
+		}
+		streams, out, _ := iostreams.Test("")
+		cli.Run(t.Context(), args[2:], streams, ts.Getenv)
+		got = strings.Count(out.String(), "\n")
 	}
 }
 

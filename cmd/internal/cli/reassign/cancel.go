@@ -108,7 +108,7 @@ func runCancel(ctx context.Context, o *cancelOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.known(view); err != nil {
+	if err := known(view, o.targets); err != nil {
 		return err
 	}
 	steps, parts := o.plan(view)
@@ -142,12 +142,12 @@ func runCancel(ctx context.Context, o *cancelOptions) error {
 }
 
 // known refuses topics and partitions that do not exist.
-func (o *cancelOptions) known(view *reassign.View) error {
+func known(view *reassign.View, targets []plan.Target) error {
 	topics := map[string]bool{}
 	for tp := range view.Parts {
 		topics[tp.Topic] = true
 	}
-	for _, t := range o.targets {
+	for _, t := range targets {
 		if !topics[t.Topic] {
 			return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("topic %s does not exist", t.Topic)}
 		}

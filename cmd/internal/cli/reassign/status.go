@@ -85,6 +85,9 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 // once prints what is under way now and returns the number of rows.
 func (o *statusOptions) once(ctx context.Context, c *admin.Client, via string) (int, error) {
 	view, _, err := c.ReassignView(ctx, via, nil)
+	if err == nil {
+		err = known(view, o.targets)
+	}
 	if err != nil {
 		return 0, err
 	}
