@@ -57,17 +57,24 @@ func topicsOf(targets []plan.Target) []string {
 
 // missingPartitions refuses partition numbers that a topic does not have.
 func missingPartitions(s *model.Snapshot, targets []plan.Target) error {
+	at := make(map[string]*model.Topic, len(s.Topics))
+	for i := range s.Topics {
+		at[s.Topics[i].Name] = &s.Topics[i]
+	}
 	for _, t := range targets {
-		for i := range s.Topics {
-			if s.Topics[i].Name != t.Topic {
-				continue
-			}
-			for _, n := range t.Partitions {
-				if !slices.ContainsFunc(s.Topics[i].Partitions, func(p model.Partition) bool { return p.Partition == n }) {
-					e := badInput("topic %s has no partition %d: it has %d", t.Topic, n, len(s.Topics[i].Partitions))
-					e.Kind = NotFound
-					return e
-				}
+		topic := at[t.Topic]
+		if topic == nil || len(t.Partitions) == 0 {
+			continue
+		}
+		have := make(map[int32]bool, len(topic.Partitions))
+		for i := range topic.Partitions {
+			have[topic.Partitions[i].Partition] = true
+		}
+		for _, n := range t.Partitions {
+			if !have[n] {
+				e := badInput("topic %s has no partition %d: it has %d", t.Topic, n, len(topic.Partitions))
+				e.Kind = NotFound
+				return e
 			}
 		}
 	}
@@ -76,11 +83,12 @@ func missingPartitions(s *model.Snapshot, targets []plan.Target) error {
 
 // replicaRows makes one row per replica, leader first, nothing known yet.
 func replicaRows(s *model.Snapshot, targets []plan.Target) []model.ReplicaPosition {
-	var rows []model.ReplicaPosition
+	rows := make([]model.ReplicaPosition, 0, replicasOf(s, len(targets) == 0))
+	match := plan.Matcher(targets)
 	for i := range s.Topics {
 		for j := range s.Topics[i].Partitions {
 			p := &s.Topics[i].Partitions[j]
-			if !plan.Match(targets, p.Topic, p.Partition) {
+			if !match(p.Topic, p.Partition) {
 				continue
 			}
 			first := len(rows)
@@ -97,6 +105,19 @@ func replicaRows(s *model.Snapshot, targets []plan.Target) []model.ReplicaPositi
 		}
 	}
 	return rows
+}
+
+// replicasOf counts the replicas of a snapshot when all of them become rows.
+func replicasOf(s *model.Snapshot, all bool) int {
+	n := 0
+	for i := range s.Topics {
+		for j := range s.Topics[i].Partitions {
+			if all {
+				n += len(s.Topics[i].Partitions[j].Replicas)
+			}
+		}
+	}
+	return n
 }
 
 func boolInt(b bool) int {

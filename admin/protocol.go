@@ -287,8 +287,21 @@ type epochOf func(p *model.Partition) cluster.LeaderEpoch
 
 func anyEpoch(*model.Partition) cluster.LeaderEpoch { return cluster.NoLeaderEpoch }
 
+// offsetsChunk bounds the partitions of one ListOffsets request, and with it the answer.
+const offsetsChunk = 5000
+
 // listOffsets asks one broker for the latest offset (log end, or high watermark as a consumer) of parts.
 func (c *Client) listOffsets(ctx context.Context, id cluster.BrokerID, replica int32, parts []*model.Partition, epoch epochOf) (map[cluster.TopicPartition]listed, error) {
+	out := make(map[cluster.TopicPartition]listed, len(parts))
+	for chunk := range slices.Chunk(parts, offsetsChunk) {
+		if err := c.listOffsetsOnce(ctx, id, replica, chunk, epoch, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) listOffsetsOnce(ctx context.Context, id cluster.BrokerID, replica int32, parts []*model.Partition, epoch epochOf, out map[cluster.TopicPartition]listed) error {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID = replica
 	byTopic := map[string]int{}
@@ -307,15 +320,14 @@ func (c *Client) listOffsets(ctx context.Context, id cluster.BrokerID, replica i
 	}
 	resp, err := c.askBroker(ctx, id, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make(map[cluster.TopicPartition]listed, len(parts))
 	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
 		for _, p := range t.Partitions {
 			out[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = listed{p.ErrorCode, p.Offset, cluster.LeaderEpoch(p.LeaderEpoch)}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // apiVersionsRequest names the client: from version 3 an empty name is refused (KIP-511).

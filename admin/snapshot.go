@@ -159,21 +159,30 @@ func (c *Client) probeAll(ctx context.Context, brokers []model.Broker) {
 	}
 }
 
-// minISR reads min.insync.replicas of topics with one request to one broker.
+// configsChunk bounds the topics of one DescribeConfigs request, and with it the answer.
+const configsChunk = 2000
+
+// minISR reads min.insync.replicas of topics, of many with one request, from one broker.
 func (c *Client) minISR(ctx context.Context, topics []model.Topic) (map[string]int, error) {
-	req := kmsg.NewPtrDescribeConfigsRequest()
-	for i := range topics {
-		r := kmsg.NewDescribeConfigsRequestResource()
-		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topics[i].Name
-		r.ConfigNames = []string{"min.insync.replicas"}
-		req.Resources = append(req.Resources, r)
-	}
-	resp, err := c.askAny(ctx, func() kmsg.Request { return req })
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[string]int, len(topics))
-	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
+	for chunk := range slices.Chunk(topics, configsChunk) {
+		names := make([]string, len(chunk))
+		for i := range chunk {
+			names[i] = chunk[i].Name
+		}
+		resp, err := c.askAny(ctx, func() kmsg.Request {
+			return configsRequest(kmsg.ConfigResourceTypeTopic, names, []string{"min.insync.replicas"})
+		})
+		if err != nil {
+			return nil, err
+		}
+		minISRs(resp.(*kmsg.DescribeConfigsResponse), out)
+	}
+	return out, nil
+}
+
+func minISRs(resp *kmsg.DescribeConfigsResponse, out map[string]int) {
+	for _, r := range resp.Resources {
 		if r.ErrorCode != 0 {
 			continue // a topic that went away, or may not be seen
 		}
@@ -185,7 +194,6 @@ func (c *Client) minISR(ctx context.Context, topics []model.Topic) (map[string]i
 			}
 		}
 	}
-	return out, nil
 }
 
 // reassignments asks the controller for those under way; brokers that do not know the request have none.
@@ -349,9 +357,16 @@ func (c *Client) checkTopics(ctx context.Context, s *model.Snapshot, want []stri
 	if want == nil {
 		return nil
 	}
+	at := make(map[string]int, len(s.Topics))
+	for i := range s.Topics {
+		at[s.Topics[i].Name] = i
+	}
 	var missing []string
 	for _, name := range want {
-		i := slices.IndexFunc(s.Topics, func(t model.Topic) bool { return t.Name == name })
+		i, found := at[name]
+		if !found {
+			i = -1
+		}
 		if i < 0 || len(s.Topics[i].Partitions) == 0 && s.Topics[i].Err != "" {
 			if i >= 0 && s.Topics[i].Err != short(kerr.UnknownTopicOrPartition) {
 				return topicErr(&s.Topics[i])

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,15 +20,19 @@ import (
 func (r *factsReader) readViews(ctx context.Context) {
 	ids := r.liveIDs()
 	views := make([]check.View, len(ids)) // one slot per broker: no two goroutines share one
+	slots := metadataSlots(r.f.Snapshot)
 	errs := r.c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
 		v := &views[slices.Index(ids, id)]
 		v.Broker = id
+		slots <- struct{}{}
+		defer func() { <-slots }()
 		resp, err := r.c.askBroker(ctx, id, metadataRequest(nil))
 		if err != nil {
 			v.Err = short(err)
 			return err
 		}
 		brokers, topics, ctl, clusterID := fromMetadata(resp.(*kmsg.MetadataResponse))
+		shareTopics(topics, r.f.Snapshot.Topics)
 		v.ClusterID, v.Controller, v.Topics = clusterID, ctl.ID, topics
 		for i := range brokers {
 			v.Live = append(v.Live, brokers[i].ID)
@@ -85,12 +90,17 @@ func (r *factsReader) readConfigs(ctx context.Context) error {
 		if len(names) == 0 {
 			return
 		}
-		resp, err := r.c.askAny(ctx, func() kmsg.Request {
-			return configsRequest(kmsg.ConfigResourceTypeTopic, names, check.TopicConfigNames())
-		})
-		if topicErr = err; err == nil {
-			r.f.TopicConfigs = configsOf(resp.(*kmsg.DescribeConfigsResponse))
+		all := make(map[string]check.Config, len(names))
+		for chunk := range slices.Chunk(names, configsChunk) {
+			resp, err := r.c.askAny(ctx, func() kmsg.Request {
+				return configsRequest(kmsg.ConfigResourceTypeTopic, chunk, check.TopicConfigNames())
+			})
+			if topicErr = err; err != nil {
+				return
+			}
+			maps.Copy(all, configsOf(resp.(*kmsg.DescribeConfigsResponse)))
 		}
+		r.f.TopicConfigs = all
 	})
 	wg.Wait()
 	r.f.BrokerConfigs = map[cluster.BrokerID]check.Config{}
@@ -256,9 +266,13 @@ func (c *Client) offsetTopics(ctx context.Context, id cluster.BrokerID, groups [
 		}
 		return
 	}
+	at := make(map[string]int, len(groups))
+	for i := range groups {
+		at[groups[i].Name] = i
+	}
 	for _, g := range resp.(*kmsg.OffsetFetchResponse).Groups {
-		i := slices.IndexFunc(groups, func(x check.Group) bool { return x.Name == g.Group })
-		if i < 0 {
+		i, ok := at[g.Group]
+		if !ok {
 			continue
 		}
 		groups[i].Err = short(kerr.ErrorForCode(g.ErrorCode))

@@ -161,7 +161,7 @@ func (r *factsReader) withoutBrokers(ctx context.Context, cause error) (*model.S
 func (r *factsReader) readAll(ctx, base context.Context) {
 	var g errgroup.Group
 	needed := func(src check.Source, fn func() error) {
-		if !r.wants(src) || r.isMissing(src) {
+		if !r.reads(src) {
 			return
 		}
 		g.Go(func() error {
@@ -172,30 +172,49 @@ func (r *factsReader) readAll(ctx, base context.Context) {
 			return nil
 		})
 	}
-	needed(check.FromBrokers, func() error { r.readViews(base); return nil })
-	needed(check.FromZooKeeper, func() error { return r.readTree(base) })
+	viewsRead, treeRead := make(chan struct{}), make(chan struct{})
+	if !r.reads(check.FromBrokers) {
+		close(viewsRead)
+	}
+	if !r.reads(check.FromZooKeeper) {
+		close(treeRead)
+	}
+	needed(check.FromBrokers, func() error { defer close(viewsRead); r.readViews(base); return nil })
+	needed(check.FromZooKeeper, func() error { defer close(treeRead); return r.readTree(base) })
 	needed(check.FromConfigs, func() error { return r.readConfigs(base) })
 	needed(check.FromLogDirs, func() error { r.readDirs(base); return nil })
 	needed(check.FromGroups, func() error { return r.readGroups(base) })
 	needed(check.FromPositions, func() error { r.readPositions(base); return nil })
 	needed(check.FromEnsemble, func() error { r.readEnsemble(base); return nil })
-	needed(check.FromTransitions, func() (err error) { // bounds itself, so that it may wait longer without ZooKeeper
-		if !r.c.HasZooKeeper() && len(r.opts.Needs) == 0 {
-			return r.quickTransitions(ctx)
-		}
-		r.f.Transitions, _, err = r.c.Transitions(ctx, TransitionOptions{OlderThan: r.opts.OlderThan})
-		return err
+	needed(check.FromTransitions, func() error { // bounds itself, so that it may wait longer without ZooKeeper
+		<-viewsRead
+		<-treeRead
+		return r.readTransitions(ctx, base)
 	})
 	_ = g.Wait() // the functions above return nil
 	r.applyViews()
 }
 
-// quickTransitions looks at the epochs once: without ZooKeeper there are no ages, and a full look watches for as long as a
-// decision may take.
-func (r *factsReader) quickTransitions(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.Sample)
-	defer cancel()
-	r.f.Transitions, _, err = r.c.Transitions(ctx, TransitionOptions{OlderThan: r.opts.Sample / 2})
+// reads reports whether a source is wanted and can be read.
+func (r *factsReader) reads(src check.Source) bool { return r.wants(src) && !r.isMissing(src) }
+
+// readTransitions compares decisions with what the brokers do. The decisions were read with the tree, or with the brokers'
+// views, and are not read twice: they are most of what there is to read. Without ZooKeeper there are no ages: among
+// everything else the epochs are watched for a moment only, a full look watches for as long as a decision may take.
+func (r *factsReader) readTransitions(ctx, base context.Context) (err error) {
+	opts := TransitionOptions{OlderThan: r.opts.OlderThan}
+	switch {
+	case r.f.Tree != nil && r.f.Tree.States != nil && !r.isMissing(check.FromZooKeeper):
+		ctx = base
+		opts.first = func(ctx context.Context) (*decisions, error) {
+			return r.c.decisionsOf(ctx, check.Live(r.f.Snapshot), r.f.Tree.ControllerEpoch, r.f.Tree.States)
+		}
+	case !r.c.HasZooKeeper() && len(r.opts.Needs) == 0:
+		ctx = base
+		opts.OlderThan, opts.watch = r.opts.Sample/2, r.opts.Sample
+		opts.first = func(context.Context) (*decisions, error) { return decisionsFromViews(r.f.Snapshot, r.f.Views), nil }
+	}
+	r.f.Transitions, _, err = r.c.Transitions(ctx, opts)
 	return err
 }
 
@@ -241,11 +260,12 @@ func (r *factsReader) lookAgain(ctx context.Context) {
 	}
 	ctx, cancel := r.c.within(ctx)
 	defer cancel()
-	wanted := map[cluster.TopicPartition]bool{}
+	wanted, named := map[cluster.TopicPartition]bool{}, map[string]bool{}
 	var topics []string
 	for _, tp := range suspects {
 		wanted[tp] = true
-		if !slices.Contains(topics, tp.Topic) {
+		if !named[tp.Topic] {
+			named[tp.Topic] = true
 			topics = append(topics, tp.Topic)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
 	"kctl/admin/model"
@@ -27,6 +26,9 @@ type TransitionOptions struct {
 	Targets   []plan.Target // empty: every partition
 	OlderThan time.Duration // 0: DefaultOlderThan
 	All       bool          // finished decisions too
+
+	watch time.Duration                             // without ZooKeeper: end the watch after it; 0: when all is judged
+	first func(context.Context) (*decisions, error) // what was read already; nil: read it
 }
 
 // rounds is how often a decision that seems unfinished is read and asked again at once, so that one which
@@ -50,7 +52,11 @@ func (c *Client) Transitions(ctx context.Context, opts TransitionOptions) ([]mod
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	d, err := c.readDecisions(ctx, opts)
+	read := opts.first
+	if read == nil {
+		read = func(ctx context.Context) (*decisions, error) { return c.readDecisions(ctx, opts) }
+	}
+	d, err := read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,8 +134,9 @@ func (c *Client) readDecisions(ctx context.Context, opts TransitionOptions) (*de
 	for i := range z.brokers {
 		d.live[z.brokers[i].ID] = true
 	}
+	match := plan.Matcher(opts.Targets)
 	for i := range states {
-		if plan.Match(opts.Targets, states[i].Topic, states[i].Partition) && (states[i].Err == "" || states[i].Missing) {
+		if match(states[i].Topic, states[i].Partition) && (states[i].Err == "" || states[i].Missing) {
 			d.states = append(d.states, states[i])
 		}
 	}
@@ -216,49 +223,6 @@ func (c *Client) judge(ctx context.Context, d *decisions, states []model.StateNo
 		out[i] = check.Transition(obs[i], tc)
 	}
 	return out
-}
-
-// metadataEpochs asks every broker that answers for its metadata of the topics of states and returns the newest
-// epoch of each partition.
-func (c *Client) metadataEpochs(ctx context.Context, d *decisions, states []model.StateNode) map[cluster.TopicPartition]cluster.LeaderEpoch {
-	var topics []string
-	for i := range states {
-		if !slices.Contains(topics, states[i].Topic) {
-			topics = append(topics, states[i].Topic)
-		}
-	}
-	var ids []cluster.BrokerID
-	for id := range d.live {
-		if d.silent[id] == nil {
-			ids = append(ids, id)
-		}
-	}
-	out := map[cluster.TopicPartition]cluster.LeaderEpoch{}
-	views, _ := c.metadataViews(ctx, ids, topics) // those that do not answer say nothing about it
-	for _, topics := range views {
-		for i := range topics {
-			for j := range topics[i].Partitions {
-				p := &topics[i].Partitions[j]
-				if old, ok := out[p.TP()]; !ok || p.LeaderEpoch > old {
-					out[p.TP()] = p.LeaderEpoch
-				}
-			}
-		}
-	}
-	return out
-}
-
-// metadataViews asks brokers for their metadata of topics (nil: all); one that does not answer has none.
-func (c *Client) metadataViews(ctx context.Context, ids []cluster.BrokerID, topics []string) ([][]model.Topic, map[cluster.BrokerID]error) {
-	views := make([][]model.Topic, len(ids)) // one slot per broker: no two goroutines share one
-	errs := c.eachBroker(ctx, ids, func(ctx context.Context, id cluster.BrokerID) error {
-		resp, err := c.askBroker(ctx, id, metadataRequest(topics))
-		if err == nil {
-			_, views[slices.Index(ids, id)], _, _ = fromMetadata(resp.(*kmsg.MetadataResponse))
-		}
-		return err
-	})
-	return views, errs
 }
 
 func (c *Client) askLeaders(ctx context.Context, obs []model.Observation, by map[cluster.BrokerID][]int, silent map[cluster.BrokerID]error) map[cluster.BrokerID]error {
@@ -363,8 +327,19 @@ func answerOf(got map[cluster.TopicPartition]listed, tp cluster.TopicPartition) 
 func (c *Client) transitionsByWatching(ctx context.Context, opts TransitionOptions) ([]model.Transition, []model.Problem, error) {
 	firstSeen := map[cluster.TopicPartition]time.Time{}
 	epochs := map[cluster.TopicPartition]cluster.LeaderEpoch{}
-	for {
-		d, err := c.decisionsFromMetadata(ctx, opts)
+	read := opts.first
+	again := func(ctx context.Context) (*decisions, error) { return c.decisionsFromMetadata(ctx, opts) }
+	if read == nil {
+		read = again
+	}
+	var enough <-chan time.Time // nil: never
+	if opts.watch > 0 {
+		watch := time.NewTimer(opts.watch)
+		defer watch.Stop()
+		enough = watch.C
+	}
+	for ; ; read = again {
+		d, err := read(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -388,46 +363,11 @@ func (c *Client) transitionsByWatching(ctx context.Context, opts TransitionOptio
 		select {
 		case <-ctx.Done():
 			return report(out, opts), d.problems, nil
+		case <-enough:
+			return report(out, opts), d.problems, nil
 		case <-time.After(min(time.Second, max(opts.OlderThan/4, 50*time.Millisecond))):
 		}
 	}
-}
-
-// decisionsFromMetadata takes the newest epoch of each partition in any broker's metadata.
-func (c *Client) decisionsFromMetadata(ctx context.Context, opts TransitionOptions) (*decisions, error) {
-	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: topicsOf(opts.Targets)})
-	if err != nil {
-		return nil, err
-	}
-	d := &decisions{live: check.Live(s), silent: map[cluster.BrokerID]error{}, controllerEpoch: -1, problems: s.Problems}
-	var ids []cluster.BrokerID
-	for id := range d.live {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	views, errs := c.metadataViews(ctx, ids, topicsOf(opts.Targets))
-	newest := map[cluster.TopicPartition]*model.Partition{}
-	for _, topics := range append(views, s.Topics) {
-		for i := range topics {
-			for j := range topics[i].Partitions {
-				p := &topics[i].Partitions[j]
-				if old := newest[p.TP()]; old == nil || p.LeaderEpoch > old.LeaderEpoch {
-					newest[p.TP()] = p
-				}
-			}
-		}
-	}
-	for _, id := range ids {
-		if errs[id] != nil {
-			d.problems = append(d.problems, model.Problem{Object: brokerName(id), Message: short(errs[id])})
-		}
-	}
-	for _, p := range newest {
-		if plan.Match(opts.Targets, p.Topic, p.Partition) {
-			d.states = append(d.states, stateFromPartition(p))
-		}
-	}
-	return d, nil
 }
 
 // stateFromPartition is a state node as far as Metadata tells it.
@@ -453,9 +393,10 @@ func (c *Client) LeaderAndISR(ctx context.Context, targets []plan.Target) ([]mod
 			return nil, nil, err
 		}
 		var out []model.StateNode
+		match := plan.Matcher(targets)
 		for i := range s.Topics {
 			for j := range s.Topics[i].Partitions {
-				if p := &s.Topics[i].Partitions[j]; plan.Match(targets, p.Topic, p.Partition) {
+				if p := &s.Topics[i].Partitions[j]; match(p.Topic, p.Partition) {
 					out = append(out, stateFromPartition(p))
 				}
 			}
@@ -476,9 +417,8 @@ func (c *Client) LeaderAndISR(ctx context.Context, targets []plan.Target) ([]mod
 	if err := missingPartitions(s, targets); err != nil {
 		return nil, nil, err
 	}
-	return slices.DeleteFunc(states, func(n model.StateNode) bool {
-		return !plan.Match(targets, n.Topic, n.Partition)
-	}), problems, nil
+	match := plan.Matcher(targets)
+	return slices.DeleteFunc(states, func(n model.StateNode) bool { return !match(n.Topic, n.Partition) }), problems, nil
 }
 
 // Health reads what a health check needs, all at once, and judges it.

@@ -62,6 +62,31 @@ func ParseTargets(args []string) ([]Target, error) {
 	return out, nil
 }
 
+// Matcher returns Match for many partitions: it costs the same for any number of targets.
+func Matcher(targets []Target) func(topic string, partition int32) bool {
+	if len(targets) == 0 {
+		return func(string, int32) bool { return true }
+	}
+	named := make(map[string]map[int32]bool, len(targets)) // the first target of a topic counts, as in Match; nil: all partitions
+	for _, t := range targets {
+		if _, ok := named[t.Topic]; ok {
+			continue
+		}
+		var numbers map[int32]bool
+		if len(t.Partitions) > 0 {
+			numbers = make(map[int32]bool, len(t.Partitions))
+			for _, n := range t.Partitions {
+				numbers[n] = true
+			}
+		}
+		named[t.Topic] = numbers
+	}
+	return func(topic string, partition int32) bool {
+		numbers, ok := named[topic]
+		return ok && (numbers == nil || numbers[partition])
+	}
+}
+
 // Match reports whether a partition is one of the targets; no targets match everything.
 func Match(targets []Target, topic string, partition int32) bool {
 	if len(targets) == 0 {
