@@ -17,7 +17,31 @@ import (
 type Source interface {
 	Snapshot(ctx context.Context, opts admin.SnapshotOptions) (*model.Snapshot, error)
 	ReplicaLag(ctx context.Context, targets []plan.Target) ([]model.ReplicaPosition, []model.Problem, error)
+	Transitions(ctx context.Context, opts admin.TransitionOptions) ([]model.Transition, []model.Problem, error)
+	GroupLag(ctx context.Context, opts admin.GroupLagOptions) ([]model.Group, []model.GroupPosition, []model.Problem, error)
 }
+
+// TransitionsLoaded answers Loader.Transitions.
+type TransitionsLoaded struct {
+	Seq         uint64
+	Transitions []model.Transition
+	Problems    []model.Problem
+	Err         error
+	At          time.Time
+}
+
+// GroupsLoaded answers Loader.Groups.
+type GroupsLoaded struct {
+	Seq       uint64
+	Groups    []model.Group
+	Positions []model.GroupPosition
+	Problems  []model.Problem
+	Err       error
+	At        time.Time
+}
+
+// Clock tells the time, so that what is shown can tell its age.
+type Clock struct{ Now time.Time }
 
 // SnapshotLoaded answers Loader.Snapshot.
 type SnapshotLoaded struct {
@@ -35,19 +59,49 @@ type LagLoaded struct {
 	Err       error
 }
 
+// staleAfter is how much later than expected an answer may come.
+const staleAfter = 3 * time.Second
+
+// Age says how old a picture is when it is not a fresh one: paused, the last reading failed, or the next one takes
+// longer than it should. It is empty for a fresh one.
+func Age(now, loadedAt time.Time, refresh time.Duration, paused, failed bool) string {
+	old := now.Sub(loadedAt).Truncate(time.Second)
+	word := ""
+	switch {
+	case paused:
+		word = "paused"
+	case failed, refresh > 0 && old > refresh+staleAfter:
+		word = "STALE"
+	default:
+		return ""
+	}
+	if old > 0 {
+		word += " " + old.String()
+	}
+	return word
+}
+
 // Tick says that it is time to read again.
 type Tick struct{ Seq uint64 }
 
 // Loader makes commands.
 type Loader struct {
-	snapshot func() (*model.Snapshot, error)
-	lag      func([]plan.Target) ([]model.ReplicaPosition, []model.Problem, error)
-	now      func() time.Time
+	transitions func() ([]model.Transition, []model.Problem, error)
+	groups      func() ([]model.Group, []model.GroupPosition, []model.Problem, error)
+	snapshot    func() (*model.Snapshot, error)
+	lag         func([]plan.Target) ([]model.ReplicaPosition, []model.Problem, error)
+	now         func() time.Time
 }
 
 // New returns a Loader whose requests end with ctx.
 func New(ctx context.Context, src Source, now func() time.Time) *Loader {
 	return &Loader{
+		transitions: func() ([]model.Transition, []model.Problem, error) {
+			return src.Transitions(ctx, admin.TransitionOptions{})
+		},
+		groups: func() ([]model.Group, []model.GroupPosition, []model.Problem, error) {
+			return src.GroupLag(ctx, admin.GroupLagOptions{})
+		},
 		snapshot: func() (*model.Snapshot, error) {
 			return src.Snapshot(ctx, admin.SnapshotOptions{Probe: true, MinISR: true})
 		},
@@ -70,6 +124,27 @@ func (l *Loader) Lag(seq uint64, targets []plan.Target) tea.Cmd {
 		p, problems, err := l.lag(targets)
 		return LagLoaded{seq, p, problems, err}
 	}
+}
+
+// Transitions reads the leadership decisions that are not carried out yet.
+func (l *Loader) Transitions(seq uint64) tea.Cmd {
+	return func() tea.Msg {
+		ts, problems, err := l.transitions()
+		return TransitionsLoaded{seq, ts, problems, err, l.now()}
+	}
+}
+
+// Groups reads how far every group is.
+func (l *Loader) Groups(seq uint64) tea.Cmd {
+	return func() tea.Msg {
+		gs, positions, problems, err := l.groups()
+		return GroupsLoaded{seq, gs, positions, problems, err, l.now()}
+	}
+}
+
+// Beat makes a Clock in a second.
+func (l *Loader) Beat() tea.Cmd {
+	return tea.Tick(time.Second, func(time.Time) tea.Msg { return Clock{l.now()} })
 }
 
 // After makes a Tick in d.

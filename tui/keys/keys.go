@@ -33,6 +33,10 @@ const (
 	Refresh  Action = "refresh"
 	Pause    Action = "pause"
 	Help     Action = "help"
+	Command  Action = "go to"
+	Overview Action = "overview"
+	Transit  Action = "transitions"
+	Groups   Action = "groups"
 	None     Action = ""
 )
 
@@ -48,6 +52,10 @@ type Binding struct {
 func Table() []Binding {
 	return []Binding{
 		{Quit, []string{"q", "ctrl+c"}, "quit", "leave"},
+		{Overview, []string{"o"}, "", "page of brokers, partitions and replicas"},
+		{Transit, []string{"t"}, "transitions", "page of leadership changes that are not finished, with alerts"},
+		{Groups, []string{"c"}, "groups", "page of consumer groups with their lag"},
+		{Command, []string{":"}, "", "go to a page by its name: overview, transitions, groups; q leaves"},
 		{NextPane, []string{"tab"}, "pane", "go to the next pane"},
 		{PrevPane, []string{"shift+tab"}, "", "go to the previous pane"},
 		{Brokers, []string{"1"}, "", "go to the brokers"},
@@ -59,11 +67,11 @@ func Table() []Binding {
 		{PageDown, []string{"pgdown", "ctrl+f"}, "", "one page down"},
 		{Top, []string{"home", "g"}, "", "first row"},
 		{Bottom, []string{"end", "G"}, "", "last row"},
-		{Filter, []string{"/"}, "filter", "show only partitions whose name contains a text"},
-		{Clear, []string{"esc"}, "", "clear the filter, or close this help"},
+		{Filter, []string{"/"}, "filter", "show only rows whose name contains a text"},
+		{Clear, []string{"esc"}, "", "close this help, clear the filter, or back to the overview"},
 		{Sort, []string{"s"}, "sort", "sort by the next column"},
 		{Reverse, []string{"S"}, "", "turn the order round"},
-		{Problems, []string{"p"}, "problems", "show only partitions with a problem"},
+		{Problems, []string{"p"}, "problems", "show only rows with a problem"},
 		{Refresh, []string{"r"}, "", "read everything now"},
 		{Pause, []string{" "}, "", "stop or go on reading by itself"},
 		{Help, []string{"?"}, "help", "show or close this help"},

@@ -73,12 +73,16 @@ type Model struct {
 	sort      sortKey
 	desc      bool
 	paused    bool
-	help      bool
+
+	label  string    // the context and whether it is read-only
+	now    time.Time // as the last Clock told it
+	failed bool      // the last reading gave nothing
 }
 
 // New returns the page; nothing is read before Init. With refresh 0 it reads when asked to only.
-func New(loader *data.Loader, th theme.Theme, refresh time.Duration) Model {
-	return Model{loader: loader, theme: th, refresh: refresh, focus: partitionsPane, width: 80, height: 24,
+// label is put behind the program's name.
+func New(loader *data.Loader, th theme.Theme, refresh time.Duration, label string) Model {
+	return Model{loader: loader, theme: th, refresh: refresh, label: label, focus: partitionsPane, width: 80, height: 24,
 		lag: map[cluster.TopicPartition][]rows.ReplicaLag{}}
 }
 
@@ -105,6 +109,9 @@ func (m Model) Update(msg tea.Msg) (Model, tea.Cmd) {
 		return m.loaded(msg)
 	case data.LagLoaded:
 		return m.lagLoaded(msg), nil
+	case data.Clock:
+		m.now = msg.Now
+		return m, nil
 	case data.Tick:
 		if msg.Seq != m.seq || m.paused || m.inFlight {
 			return m, nil
@@ -150,9 +157,10 @@ func (m Model) loaded(msg data.SnapshotLoaded) (Model, tea.Cmd) {
 		next = data.After(m.seq, m.refresh)
 	}
 	if msg.Err != nil {
-		m.err = msg.Err.Error()
+		m.err, m.failed, m.now = msg.Err.Error(), true, msg.At
 		return m, next
 	}
+	m.failed, m.now = false, msg.At
 	m.err, m.loadedAt, m.snap = "", msg.At, msg.Snapshot
 	if len(m.snap.Problems) > 0 {
 		m.err = m.snap.Problems[0].Object + ": " + m.snap.Problems[0].Message
@@ -178,11 +186,25 @@ func (m Model) lagLoaded(msg data.LagLoaded) Model {
 		tp := cluster.TopicPartition{Topic: p.Topic, Partition: p.Partition}
 		m.lag[tp] = append(m.lag[tp], rows.OfReplica(p))
 	}
+	m.orderReplicas()
 	if m.sort == byLag {
 		m.arrange()
 	}
 	return m
 }
+
+// orderReplicas puts the replicas of each partition into the order of its list, the preferred leader first.
+func (m *Model) orderReplicas() {
+	for _, p := range m.parts {
+		if found := m.lag[p.TP()]; found != nil {
+			place := func(r rows.ReplicaLag) int { return slices.Index(p.Replicas, cluster.BrokerID(r.Broker)) }
+			slices.SortStableFunc(found, func(a, b rows.ReplicaLag) int { return cmp.Compare(place(a), place(b)) })
+		}
+	}
+}
+
+// Typing reports whether keys are text now.
+func (m Model) Typing() bool { return m.filtering }
 
 // lagSortMax bounds how many partitions are asked about for an order by lag.
 const lagSortMax = 2000
@@ -302,13 +324,7 @@ func (m Model) act(a keys.Action) (Model, tea.Cmd) {
 	switch a {
 	case keys.Quit:
 		return m, tea.Quit
-	case keys.Help:
-		m.help = !m.help
 	case keys.Clear:
-		if m.help {
-			m.help = false
-			return m, nil
-		}
 		return m.setFilter("")
 	case keys.Filter:
 		m.filtering, m.focus = true, partitionsPane

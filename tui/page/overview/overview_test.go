@@ -48,6 +48,14 @@ func (f *fixed) ReplicaLag(_ context.Context, targets []plan.Target) ([]model.Re
 	return out, nil, nil
 }
 
+func (f *fixed) Transitions(context.Context, admin.TransitionOptions) ([]model.Transition, []model.Problem, error) {
+	return nil, nil, nil
+}
+
+func (f *fixed) GroupLag(context.Context, admin.GroupLagOptions) ([]model.Group, []model.GroupPosition, []model.Problem, error) {
+	return nil, nil, nil, nil
+}
+
 func positions(p *model.Partition) []model.ReplicaPosition {
 	var out []model.ReplicaPosition
 	for _, r := range p.Replicas {
@@ -109,7 +117,7 @@ type drive struct {
 func newDrive(t *testing.T, w, h int) *drive {
 	t.Helper()
 	src := &fixed{}
-	d := &drive{t: t, m: New(data.New(t.Context(), src, at), theme.New(false), 0), src: src}
+	d := &drive{t: t, m: New(data.New(t.Context(), src, at), theme.New(false), 0, ""), src: src}
 	d.do(d.m.SetSize(w, h))
 	d.do(d.m.Init())
 	return d
@@ -166,7 +174,6 @@ func TestFrames(t *testing.T) {
 		{"80x24", 80, 24, nil},
 		{"120x40", 120, 40, nil},
 		{"40x12", 40, 12, nil},
-		{"80x24-help", 80, 24, []string{"?"}},
 		{"80x24-filter", 80, 24, []string{"/", "ord"}},
 		{"80x24-filtered-replicas", 80, 24, []string{"/", "orders:1", "enter", "tab"}},
 		{"80x24-problems-by-status", 80, 24, []string{"p", "s"}},
@@ -263,9 +270,48 @@ func TestErrorsKeepTheLastPicture(t *testing.T) {
 	}
 }
 
+// TestAgeIsSaid: an old picture says so and how old it is, whether the reading failed or does not come back.
+func TestAgeIsSaid(t *testing.T) {
+	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), time.Second, " prod [read-only]")
+	m, _ = m.Init()
+	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Snapshot: testSnapshot(), At: at()})
+	if v := m.View(); !strings.Contains(v, " kctl prod [read-only]  1 OFFLINE") {
+		t.Errorf("a fresh picture:\n%s", v)
+	}
+	m, _ = m.Update(data.Clock{Now: at().Add(4 * time.Second)})
+	if strings.Contains(m.View(), "STALE") {
+		t.Error("stale after four seconds")
+	}
+	m, _ = m.Update(data.Clock{Now: at().Add(61 * time.Second)}) // the next answer does not come
+	if !strings.Contains(m.View(), "  STALE 1m1s  ") {
+		t.Errorf("not stale after a minute:\n%s", m.View())
+	}
+	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Snapshot: testSnapshot(), At: at().Add(62 * time.Second)})
+	if strings.Contains(m.View(), "STALE") {
+		t.Error("stale although it was read")
+	}
+	m, _ = m.load()
+	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Err: errors.New("gone"), At: at().Add(64 * time.Second)})
+	if !strings.Contains(m.View(), "  STALE 2s  ") {
+		t.Errorf("a failed reading:\n%s", m.View())
+	}
+}
+
+// TestReplicasKeepTheirOrder: the replicas come in the order of the list, the preferred leader first and marked, and a
+// leader that is another one names it.
+func TestReplicasKeepTheirOrder(t *testing.T) {
+	d := newDrive(t, 120, 40)
+	d.keys("/", "invoices:2", "enter")
+	v := d.m.View()
+	three, one, two := strings.Index(v, " 3*  follower"), strings.Index(v, " 1   leader"), strings.Index(v, " 2   follower")
+	if three < 0 || one < three || two < one || !strings.Contains(v, "  1 (3)  ") {
+		t.Errorf("%d %d %d:\n%s", three, one, two, v)
+	}
+}
+
 // TestFirstAnswerFails: the whole error is on the screen, not a part of it in a title.
 func TestFirstAnswerFails(t *testing.T) {
-	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), time.Second)
+	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), time.Second, "")
 	m, _ = m.Init()
 	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Err: errors.New("no broker answers: 127.0.0.1:19092: connection refused; 127.0.0.1:19093: connection refused")})
 	v := m.View()
@@ -322,7 +368,7 @@ func TestKeysInOneMessage(t *testing.T) {
 
 // TestOnlyWhatIsVisibleIsAskedFor: on a big cluster the positions of one screen are read, not of all.
 func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
-	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), 0)
+	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), 0, "")
 	big := &model.Snapshot{Topics: []model.Topic{{Name: "big"}}}
 	for i := range int32(39_000) {
 		big.Topics[0].Partitions = append(big.Topics[0].Partitions, model.Partition{Topic: "big", Partition: i, Leader: 1, Replicas: ids{1}, ISR: ids{1}})
@@ -343,7 +389,7 @@ func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
 // TestAnySize: no size of the terminal breaks the page, and every line fits.
 func TestAnySize(t *testing.T) {
 	d := newDrive(t, 80, 24)
-	for _, keys := range [][]string{nil, {"tab"}, {"tab"}, {"?"}} {
+	for _, keys := range [][]string{nil, {"tab"}, {"tab"}} {
 		d.keys(keys...)
 		for _, w := range []int{0, 1, 2, 3, 5, 9, 17, 33, 59} {
 			for _, h := range []int{0, 1, 2, 3, 4, 5, 7, 11, 17, 18, 19, 29} {

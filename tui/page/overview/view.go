@@ -7,6 +7,8 @@ import (
 
 	"kctl/admin/model"
 	"kctl/admin/rows"
+	"kctl/tui/data"
+	"kctl/tui/grid"
 	"kctl/tui/keys"
 )
 
@@ -42,10 +44,8 @@ func (m *Model) replicationFactor() int {
 // View draws the page: exactly height lines of exactly width columns. It changes nothing.
 func (m Model) View() string {
 	lines := make([]string, 0, m.height)
-	lines = append(lines, m.theme.Title.Render(fit(m.title(), m.width)))
+	lines = append(lines, m.theme.Title.Render(grid.Fit(m.title(), m.width)))
 	switch {
-	case m.help:
-		lines = append(lines, m.helpLines()...)
 	case m.snap == nil:
 		lines = append(lines, m.waitingLines()...)
 	default:
@@ -57,37 +57,58 @@ func (m Model) View() string {
 		}
 	}
 	for len(lines) < m.height-1 {
-		lines = append(lines, fit("", m.width))
+		lines = append(lines, grid.Fit("", m.width))
 	}
 	lines = lines[:max(0, m.height-1)]
-	return strings.Join(append(lines, m.theme.Dim.Render(fit(m.bottom(), m.width))), "\n")
+	return strings.Join(append(lines, m.theme.Dim.Render(grid.Fit(m.bottom(), m.width))), "\n")
 }
 
 // title sums up the cluster. The most important words come first, for narrow terminals.
 func (m *Model) title() string {
+	head := " kctl" + m.label
 	if m.snap == nil {
 		if m.err != "" {
-			return " kctl  no answer yet"
+			return head + "  no answer yet"
 		}
-		return " kctl  reading the cluster"
+		return head + "  reading the cluster"
 	}
 	c := rows.OfCluster(m.snap)
-	state := "ok"
+	if age := m.age(); age != "" {
+		head += "  " + age
+	}
+	return fmt.Sprintf("%s  %s  controller %s  brokers %d/%d  partitions %d  %s  %s", head, m.state(c), rows.IDText(c.Controller),
+		c.Brokers, c.Brokers+c.BrokersDown, c.Partitions, m.loadedAt.Format("15:04:05"), c.ClusterID)
+}
+
+// state is the worst that can be said in a few words, or ok.
+func (m *Model) state(c rows.Cluster) string {
+	silent := 0
+	for _, b := range m.brokers {
+		if b.State() == "silent" {
+			silent++
+		}
+	}
+	var parts []string
+	for _, w := range []struct {
+		n    int
+		what string
+	}{{c.Offline, "OFFLINE"}, {c.UnderReplicated, "under-replicated"}, {silent, "silent"}} {
+		if w.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", w.n, w.what))
+		}
+	}
 	switch {
-	case c.Offline > 0:
-		state = fmt.Sprintf("%d OFFLINE", c.Offline)
-	case c.UnderReplicated > 0:
-		state = fmt.Sprintf("%d under-replicated", c.UnderReplicated)
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
 	case c.BrokersDown > 0:
-		state = fmt.Sprintf("%d broker down", c.BrokersDown)
+		return fmt.Sprintf("%d broker down", c.BrokersDown)
 	}
-	t := fmt.Sprintf(" kctl  %s  controller %s  brokers %d/%d  partitions %d", state, rows.IDText(c.Controller),
-		c.Brokers, c.Brokers+c.BrokersDown, c.Partitions)
-	at := m.loadedAt.Format("15:04:05")
-	if m.paused {
-		at += " paused"
-	}
-	return t + "  " + at + "  " + c.ClusterID
+	return "ok"
+}
+
+// age says that the picture is an old one: paused, the last reading failed, or the next one takes longer than it should.
+func (m *Model) age() string {
+	return data.Age(m.now, m.loadedAt, m.refresh, m.paused, m.failed)
 }
 
 // bottom is the help bar, the filter being typed, or the last error.
@@ -100,54 +121,45 @@ func (m *Model) bottom() string {
 	case m.lagErr != "":
 		return "! " + m.lagErr
 	}
+	if c := m.cursor[replicasPane]; m.focus == replicasPane && c < len(m.selectedReplicas()) && m.selectedReplicas()[c].Error != "" {
+		r := m.selectedReplicas()[c]
+		return fmt.Sprintf("! broker %d: %s", r.Broker, r.Error) // the column may have been too narrow for it
+	}
+	if c := m.cursor[brokersPane]; m.focus == brokersPane && c < len(m.brokers) && m.brokers[c].Error != "" {
+		return fmt.Sprintf("! broker %d: %s", m.brokers[c].ID, m.brokers[c].Error)
+	}
 	return keys.Bar(m.width)
 }
 
 // waitingLines stand in for the panes until the first answer: nothing, or the whole error, wrapped.
 func (m *Model) waitingLines() []string {
-	var out []string
-	line := ""
-	for _, word := range strings.Fields(m.err) {
-		if line != "" && len(line)+1+len(word) > m.width-2 {
-			out = append(out, fit("  "+line, m.width))
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	out = append(out, fit("  "+line, m.width))
+	out := grid.Wrap(m.err, m.width)
 	if m.err != "" {
-		out = append(out, fit("", m.width), fit("  asking again every "+m.refresh.String()+"; q leaves", m.width))
-	}
-	return out
-}
-
-func (m *Model) helpLines() []string {
-	var out []string
-	for _, l := range keys.Long() {
-		out = append(out, fit("  "+l, m.width))
+		out = append(out, grid.Fit("", m.width), grid.Fit("  asking again every "+m.refresh.String()+"; q leaves", m.width))
 	}
 	return out
 }
 
 // pane draws one pane: its title line and h lines below.
 func (m *Model) pane(p pane, h int) []string {
-	title := m.paneTitle(p)
-	if p == m.focus {
-		title = m.theme.Focus.Render(fit("[ "+title+" ]", m.width))
-	} else {
-		title = m.theme.Dim.Render(fit("  "+title, m.width))
-	}
 	first := m.top[p]
 	last := min(m.length(p), first+h-1)
-	g, style := m.grid(p, first, last)
+	g, style := m.table(p, first, last)
+	g, hidden := g.Fit(m.width)
+	title := m.paneTitle(p)
+	if len(hidden) > 0 {
+		title += "  hidden: " + strings.Join(hidden, " ")
+	}
+	if p == m.focus {
+		title = m.theme.Focus.Render(grid.Fit("[ "+title+" ]", m.width))
+	} else {
+		title = m.theme.Dim.Render(grid.Fit("  "+title, m.width))
+	}
 	selected := m.cursor[p] - first
 	if p != m.focus && p != partitionsPane {
 		selected = -1
 	}
-	lines := g.lines(m.width, selected)
+	lines := g.Lines(m.width, selected)
 	out := append(make([]string, 0, h+1), title, m.theme.Head.Render(lines[0]))
 	for i, l := range lines[1:] {
 		switch {
@@ -161,7 +173,7 @@ func (m *Model) pane(p pane, h int) []string {
 		out = append(out, l)
 	}
 	for len(out) < h+1 {
-		out = append(out, fit("", m.width))
+		out = append(out, grid.Fit("", m.width))
 	}
 	return out
 }
@@ -191,7 +203,7 @@ func (m *Model) paneTitle(p pane) string {
 		return t
 	}
 	if c := m.cursor[partitionsPane]; c < len(m.parts) {
-		return fmt.Sprintf("3 Replicas of %s:%d", m.parts[c].Topic, m.parts[c].Partition)
+		return fmt.Sprintf("3 Replicas of %s:%d, * preferred", m.parts[c].Topic, m.parts[c].Partition)
 	}
 	return "3 Replicas"
 }
@@ -203,30 +215,43 @@ var (
 	replicaColumns   = []string{"BROKER", "ROLE", "IN-SYNC", "LOG-START", "HW", "LEO", "LAG", "LAG-TIME", "EPOCH", "ERROR"}
 )
 
+// leaderColumn is the place of LEADER among partitionColumns; behind a leader that is not the preferred one that one
+// is named in brackets.
+const leaderColumn = 2
+
 // pick makes a grid of the named columns of a kind.
-func pick[T any](k rows.Kind[T], names []string, items []T) *grid {
-	g := &grid{rows: make([][]string, len(items))}
+func pick[T any](k rows.Kind[T], names []string, items []T) *grid.Grid {
+	g := &grid.Grid{Rows: make([][]string, len(items))}
 	for _, n := range names {
 		for _, c := range k.Columns {
 			if c.Name != n {
 				continue
 			}
-			g.header = append(g.header, c.Name)
-			g.right = append(g.right, c.Right)
+			g.Header = append(g.Header, c.Name)
+			g.Right = append(g.Right, c.Right)
 			for i := range items {
-				g.rows[i] = append(g.rows[i], c.Cell(items[i]))
+				g.Rows[i] = append(g.Rows[i], c.Cell(items[i]))
 			}
 		}
 	}
 	return g
 }
 
-// grid makes the visible rows of a pane and tells how bad each is.
-func (m *Model) grid(p pane, first, last int) (*grid, func(int) model.Severity) {
+// What gives way on narrow terminals, first first.
+var (
+	brokerDrop    = []string{"RACK", "REPLICAS", "CONTROLLER", "LEADERS", "OUT-OF-SYNC"}
+	partitionDrop = []string{"EPOCH", "REPLICAS", "ISR", "MAX-LAG"}
+	replicaDrop   = []string{"LOG-START", "EPOCH", "LAG-TIME", "HW", "LEO"}
+)
+
+// table makes the visible rows of a pane and tells how bad each is.
+func (m *Model) table(p pane, first, last int) (*grid.Grid, func(int) model.Severity) {
 	switch p {
 	case brokersPane:
 		items := m.brokers[first:last]
-		return pick(rows.BrokerKind, brokerColumns, items), func(i int) model.Severity {
+		g := pick(rows.BrokerKind, brokerColumns, items)
+		g.Drop, g.Flex = brokerDrop, "ERROR"
+		return g, func(i int) model.Severity {
 			if items[i].State() != "up" {
 				return model.SeverityCritical
 			}
@@ -240,7 +265,16 @@ func (m *Model) grid(p pane, first, last int) (*grid, func(int) model.Severity) 
 	if m.width < wide {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == "LOG-START" })
 	}
-	return pick(rows.ReplicaLagKind, columns, items), func(i int) model.Severity {
+	g := pick(rows.ReplicaLagKind, columns, items)
+	g.Drop, g.Flex = replicaDrop, "ERROR"
+	for i := range items {
+		mark := " "
+		if items[i].Broker == int32(m.parts[m.cursor[partitionsPane]].Preferred()) {
+			mark = "*"
+		}
+		g.Rows[i][0] += mark
+	}
+	return g, func(i int) model.Severity {
 		switch {
 		case items[i].Error != "":
 			return model.SeverityCritical
@@ -251,7 +285,7 @@ func (m *Model) grid(p pane, first, last int) (*grid, func(int) model.Severity) 
 	}
 }
 
-func (m *Model) partitionGrid(first, last int) (*grid, func(int) model.Severity) {
+func (m *Model) partitionGrid(first, last int) (*grid.Grid, func(int) model.Severity) {
 	parts := m.parts[first:last]
 	items := make([]rows.Partition, len(parts))
 	for i, p := range parts {
@@ -259,16 +293,20 @@ func (m *Model) partitionGrid(first, last int) (*grid, func(int) model.Severity)
 	}
 	g := pick(rows.PartitionKind, partitionColumns, items)
 	// The lag of the slowest follower comes before the status.
-	at := len(g.header) - 1
-	g.header = append(g.header[:at], "MAX-LAG", g.header[at])
-	g.right = append(g.right[:at], true, g.right[at])
+	at := len(g.Header) - 1
+	g.Header = append(g.Header[:at], "MAX-LAG", g.Header[at])
+	g.Right = append(g.Right[:at], true, g.Right[at])
 	for i, p := range parts {
 		lag := "-"
 		if n := m.maxLag(p); n >= 0 {
 			lag = fmt.Sprint(n)
 		}
-		g.rows[i] = append(g.rows[i][:at], lag, g.rows[i][at])
+		g.Rows[i] = append(g.Rows[i][:at], lag, g.Rows[i][at])
+		if p.NotPreferred() {
+			g.Rows[i][leaderColumn] += fmt.Sprintf(" (%d)", int32(p.Preferred()))
+		}
 	}
+	g.Drop, g.Flex = partitionDrop, "TOPIC"
 	return g, func(i int) model.Severity {
 		switch p := parts[i]; {
 		case p.IsOffline() || p.UnderMinISR():

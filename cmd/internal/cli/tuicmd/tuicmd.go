@@ -18,7 +18,10 @@ func New(f *factory.Factory) *cobra.Command {
 	var refresh time.Duration
 	cmd := &cobra.Command{
 		Use:   "tui",
-		Short: "Watch brokers, partitions and follower lag live",
+		Short: "Watch brokers, partitions and follower lag, transitions and groups live",
+		Long: `Watch the cluster live: brokers, partitions and the lag of each follower on the first page, leadership transitions
+that are not finished on the second (t), consumer groups with their lag on the third (c). ? shows all keys. Nothing is
+changed from here. A picture that is older than it should be says so in the first line.`,
 		Example: `  kctl tui
   kctl tui -z zk1:2181/kafka --refresh 5s`,
 		Args: verb.NoArgs,
@@ -44,5 +47,11 @@ func run(ctx context.Context, f *factory.Factory, refresh time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return tui.Run(ctx, tui.Options{Source: c, In: f.IO.In, Out: f.IO.Out, Color: f.IO.Color, Refresh: refresh, Now: f.Now})
+	s, err := f.Settings()
+	if err != nil {
+		return err
+	}
+	return tui.Run(ctx, tui.Options{
+		Source: c, In: f.IO.In, Out: f.IO.Out, Color: f.IO.Color, Refresh: refresh, Now: f.Now, Context: s.Context, ReadOnly: s.ReadOnly,
+	})
 }
