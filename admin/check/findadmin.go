@@ -363,10 +363,11 @@ func Throttles(f *Facts) []Throttle {
 }
 
 // Idle reports whether nothing is being reassigned or moved between directories, so that no throttle is needed.
-func Idle(f *Facts) bool {
-	s := newScene(f)
-	for i := range f.Dirs {
-		if slices.ContainsFunc(f.Dirs[i].Replicas, func(r DirReplica) bool { return r.Future }) {
+func Idle(f *Facts) bool { return idle(newScene(f)) }
+
+func idle(s *scene) bool {
+	for i := range s.Dirs {
+		if slices.ContainsFunc(s.Dirs[i].Replicas, func(r DirReplica) bool { return r.Future }) {
 			return false
 		}
 	}
@@ -374,7 +375,7 @@ func Idle(f *Facts) bool {
 }
 
 func throttleLeft(s *scene, add report) {
-	if !Idle(s.Facts) {
+	if !idle(s) {
 		return
 	}
 	for _, t := range Throttles(s.Facts) {

@@ -121,14 +121,15 @@ type Stray struct {
 }
 
 // Strays finds them. Topics whose metadata has an error are left alone, and so are those being deleted.
-func Strays(f *Facts) []Stray {
-	s := newScene(f)
+func Strays(f *Facts) []Stray { return strays(newScene(f)) }
+
+func strays(s *scene) []Stray {
 	var out []Stray
-	for i := range f.Dirs {
-		d := &f.Dirs[i]
+	for i := range s.Dirs {
+		d := &s.Dirs[i]
 		for _, r := range d.Replicas {
 			t := s.topics[r.TP.Topic]
-			if r.Future || t != nil && t.Err != "" || f.Tree != nil && s.deleting(r.TP.Topic) {
+			if r.Future || t != nil && t.Err != "" || s.Tree != nil && s.deleting(r.TP.Topic) {
 				continue
 			}
 			p := s.parts[r.TP]
@@ -141,7 +142,7 @@ func Strays(f *Facts) []Stray {
 }
 
 func strayReplica(s *scene, add report) {
-	for _, st := range Strays(s.Facts) {
+	for _, st := range strays(s) {
 		add(fmt.Sprintf("%s on broker %d", st.TP, st.Broker), fmt.Sprintf("%s in %s, and no replica list names it", Bytes(st.Size), st.Dir), "kctl leftovers list")
 	}
 }
@@ -168,12 +169,15 @@ func replicaMissing(s *scene, add report) {
 
 // missingToo asks the positions, where they were read: a topic may be created between two readings.
 func (s *scene) missingToo(tp cluster.TopicPartition, id cluster.BrokerID) bool {
-	for i := range s.Positions {
-		if p := &s.Positions[i]; p.Broker == id && p.Topic == tp.Topic && p.Partition == tp.Partition {
-			return p.LogEndOffset < 0
+	if s.ends == nil {
+		s.ends = make(map[replicaKey]int64, len(s.Positions))
+		for i := range s.Positions {
+			p := &s.Positions[i]
+			s.ends[replicaKey{cluster.TopicPartition{Topic: p.Topic, Partition: p.Partition}, p.Broker}] = p.LogEndOffset
 		}
 	}
-	return true
+	end, ok := s.ends[replicaKey{tp, id}]
+	return !ok || end < 0
 }
 
 func futureReplica(s *scene, add report) {
@@ -219,6 +223,9 @@ func Suspects(f *Facts) []cluster.TopicPartition {
 
 // twice calls fn for every follower that was looked at twice, with the leader's first position.
 func (s *scene) twice(fn func(tp cluster.TopicPartition, leader, first, second model.ReplicaPosition)) {
+	if len(s.later) == 0 {
+		return
+	}
 	for _, p := range s.Positions {
 		tp := cluster.TopicPartition{Topic: p.Topic, Partition: p.Partition}
 		second, ok := s.later[replicaKey{tp, p.Broker}]

@@ -142,7 +142,13 @@ func (s *scene) ownID(names []string) string {
 }
 
 func (s *scene) deleting(topic string) bool {
-	return slices.ContainsFunc(s.Tree.Deleting, func(n Node) bool { return lastName(n.Path) == topic })
+	if s.doomed == nil {
+		s.doomed = make(map[string]bool, len(s.Tree.Deleting))
+		for i := range s.Tree.Deleting {
+			s.doomed[lastName(s.Tree.Deleting[i].Path)] = true
+		}
+	}
+	return s.doomed[topic]
 }
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -52,14 +52,14 @@ type Leftover struct {
 // Leftovers finds what is left behind and older than the given age. Whatever a running reassignment may still need is left out.
 func Leftovers(f *Facts, older time.Duration) []Leftover {
 	s := newScene(f)
-	l := &leftovers{s: s, older: older, idle: Idle(f)}
+	l := &leftovers{s: s, older: older, idle: idle(s)}
 	l.throttles()
 	if f.Tree != nil {
 		l.adminNodes()
 		l.configs()
 		l.notifications()
 	}
-	for _, st := range Strays(f) {
+	for _, st := range strays(s) {
 		l.out = append(l.out, Leftover{
 			Kind: LeftStray, Object: fmt.Sprintf("%s on broker %d", st.TP, st.Broker), Age: -1,
 			Evidence: fmt.Sprintf("%s in %s, and no replica list names it", Bytes(st.Size), st.Dir),

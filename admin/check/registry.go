@@ -59,6 +59,7 @@ func AtLeast(s, than model.Severity) bool { return severityRank(s) <= severityRa
 // caller has refused them.
 func Diagnose(f *Facts, ids []string) Diagnosis {
 	s := newScene(f)
+	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions})
 	var d Diagnosis
 	for _, c := range Checks() {
 		if len(ids) > 0 && !slices.Contains(ids, c.ID) {
@@ -103,6 +104,8 @@ type scene struct {
 	health []model.Finding
 	leads  map[cluster.TopicPartition]model.ReplicaPosition // the leader's position
 	later  map[replicaKey]model.ReplicaPosition
+	doomed map[string]bool      // topics to be deleted; nil: not looked up yet
+	ends   map[replicaKey]int64 // log ends; nil: not looked up yet
 }
 
 type replicaKey struct {
@@ -111,9 +114,17 @@ type replicaKey struct {
 }
 
 func newScene(f *Facts) *scene {
+	n := 0
+	for i := range f.Snapshot.Topics {
+		n += len(f.Snapshot.Topics[i].Partitions)
+	}
 	s := &scene{
-		Facts: f, live: Live(f.Snapshot), topics: map[string]*model.Topic{}, parts: map[cluster.TopicPartition]*model.Partition{},
-		moving: map[cluster.TopicPartition]bool{}, leads: map[cluster.TopicPartition]model.ReplicaPosition{}, later: map[replicaKey]model.ReplicaPosition{},
+		Facts: f, live: Live(f.Snapshot), topics: make(map[string]*model.Topic, len(f.Snapshot.Topics)),
+		parts: make(map[cluster.TopicPartition]*model.Partition, n), moving: map[cluster.TopicPartition]bool{},
+		leads: map[cluster.TopicPartition]model.ReplicaPosition{}, later: make(map[replicaKey]model.ReplicaPosition, len(f.Later)),
+	}
+	if len(f.Positions) > 0 {
+		s.leads = make(map[cluster.TopicPartition]model.ReplicaPosition, n)
 	}
 	for i := range f.Snapshot.Topics {
 		t := &f.Snapshot.Topics[i]
@@ -143,7 +154,6 @@ func newScene(f *Facts) *scene {
 	for _, p := range f.Later {
 		s.later[replicaKey{cluster.TopicPartition{Topic: p.Topic, Partition: p.Partition}, p.Broker}] = p
 	}
-	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions})
 	return s
 }
 
