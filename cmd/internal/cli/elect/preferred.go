@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/admin"
+	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -48,29 +48,32 @@ func runPreferred(ctx context.Context, o *options) error {
 	if via == admin.ElectViaZooKeeper && o.elect.Via != via {
 		o.f.Say("the controller is asked through ZooKeeper (/admin/preferred_replica_election): no broker can be asked")
 	}
-	moves := plan.Moves(planned)
-	if o.change.DryRun {
-		o.f.Say("dry run: %d of %d leaders would move", len(moves), len(planned))
-		return verb.List(o.f, rows.ElectionKind, planRows(o.shown(planned)), nil)
-	}
-	open := len(moves)
-	if o.waitGiven {
-		open = len(plan.Imbalanced(planned))
-	}
-	var results []admin.ElectionResult
-	if open > 0 {
-		if err := o.printPlan(plan.Imbalanced(planned), len(moves)); err != nil {
-			return err
+	// What is impossible now is refused, but with a wait: then it is waited for, and counts as needed.
+	moves, open := plan.Moves(planned), plan.Imbalanced(planned)
+	var refused []model.Problem
+	if !o.waitGiven {
+		for _, e := range impossible(planned) {
+			refused = append(refused, model.Problem{Object: name(&e), Message: e.Reason})
 		}
-		if err := o.f.Confirm(o.change, fmt.Sprintf("move %d leader(s)?", open)); err != nil {
-			return err
-		}
-		if results, err = o.run(ctx, c, planned, via); err != nil {
-			return err
-		}
-		o.f.Record(changes(s, o.command, results, true)...)
 	}
-	return o.report(planned, results)
+	needed := len(open) - len(refused)
+	change := verb.Change[rows.Election]{
+		Flags: o.change, Kind: rows.ElectionKind, Plan: planRows(o.shown(planned)), Needed: needed, Fine: len(planned) - len(open),
+		Refused: refused, What: fmt.Sprintf("move leaders: %d of %d partitions without their preferred leader", len(moves), len(open)),
+		Question: fmt.Sprintf("move %d leader(s)?", needed),
+		Do: func() (verb.Outcome[rows.Election], error) {
+			results, err := o.run(ctx, c, planned, via)
+			if err != nil {
+				return verb.Outcome[rows.Election]{}, err
+			}
+			out, problems := o.report(planned, results)
+			return verb.Outcome[rows.Election]{Rows: out, Problems: problems, Entries: changes(s, o.command, results, true)}, nil
+		},
+	}
+	if needed == 0 {
+		change.Plan, _ = o.report(planned, nil)
+	}
+	return change.Run(o.f)
 }
 
 // shown leaves out what needs nothing where that was asked for, or where everything was meant.
@@ -79,15 +82,6 @@ func (o *options) shown(planned []plan.Election) []plan.Election {
 		return plan.Imbalanced(planned)
 	}
 	return planned
-}
-
-func (o *options) printPlan(open []plan.Election, moves int) error {
-	if o.f.Machine() {
-		return nil
-	}
-	o.f.Say("will move leaders: %d of %d partitions without their preferred leader", moves, len(open))
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	return output.List(p, rows.ElectionKind, planRows(open), nil)
 }
 
 func planRows(es []plan.Election) []rows.Election {

@@ -95,14 +95,12 @@ func (o *options) progress(total int) func(confirmed, asked int) {
 	}
 }
 
-// report prints what became of every partition and sets the exit code.
-func (o *options) report(planned []plan.Election, results []admin.ElectionResult) error {
+// report is what became of every partition, and what is wrong with some.
+func (o *options) report(planned []plan.Election, results []admin.ElectionResult) (out []rows.Election, problems []model.Problem) {
 	said := make(map[string]*admin.ElectionResult, len(results))
 	for i := range results {
 		said[name(&results[i].Election)] = &results[i]
 	}
-	var out []rows.Election
-	var problems []model.Problem
 	for i := range planned {
 		e := &planned[i]
 		row := resultRow(e, said[name(e)], o.elect.Wait)
@@ -113,6 +111,11 @@ func (o *options) report(planned []plan.Election, results []admin.ElectionResult
 			out = append(out, row)
 		}
 	}
+	return out, problems
+}
+
+// print prints a report and sets the exit code.
+func (o *options) print(planned []plan.Election, out []rows.Election, problems []model.Problem) error {
 	err := verb.List(o.f, rows.ElectionKind, out, problems)
 	if len(problems) > 0 && len(problems) == len(planned) {
 		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no leader moved: %s: %s", problems[0].Object, problems[0].Message)}

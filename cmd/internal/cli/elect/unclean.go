@@ -63,7 +63,8 @@ func runUnclean(ctx context.Context, o *options) error {
 		}
 		o.f.Record(changes(s, o.command, results, false)...)
 	}
-	return o.report(planned, results)
+	out, problems := o.report(planned, results)
+	return o.print(planned, out, problems)
 }
 
 func unclean(moves []plan.Election) int {

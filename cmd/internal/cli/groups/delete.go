@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kctl/admin"
 	"kctl/admin/model"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/journal"
-	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -72,41 +72,48 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	if err := busy(there); err != nil {
 		return err
 	}
-	if err := o.printPlan(there, problems); err != nil || o.change.DryRun {
-		return err
-	}
-	if err := o.f.Confirm(o.change, fmt.Sprintf("delete %d group(s) with all committed offsets?", len(there))); err != nil {
-		return err
-	}
-	ids := make([]string, len(there))
+	planned := make([]rows.Group, len(there))
 	for i := range there {
-		ids[i] = there[i].ID
+		planned[i] = rows.OfGroup(&there[i], true)
+	}
+	return verb.Change[rows.Group]{
+		Flags: o.change, Kind: rows.GroupKind, Plan: planned, Needed: len(there), Refused: problems,
+		What:     "delete, with all committed offsets",
+		Question: fmt.Sprintf("delete %d group(s) with all committed offsets?", len(there)),
+		Do:       func() (verb.Outcome[rows.Group], error) { return o.delete(ctx, c, there, planned) },
+	}.Run(o.f)
+}
+
+// delete keeps the offsets of the groups and deletes them. The rows are those of the plan: deleted ones are dead.
+func (o *deleteOptions) delete(ctx context.Context, c *admin.Client, gs []model.Group, out []rows.Group) (done verb.Outcome[rows.Group], err error) {
+	ids := make([]string, len(gs))
+	for i := range gs {
+		ids[i] = gs[i].ID
 	}
 	offsets, _ := c.CommittedOffsets(ctx, ids) // a share group has none; what is deleted must not depend on reading them
 	undo := make([][]string, len(ids))
 	for i, id := range ids {
 		if undo[i], err = keep(o.f, id, offsets[id]); err != nil {
-			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
+			return done, &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
 		}
 	}
 	errs := c.DeleteGroups(ctx, ids)
+	done.Rows = out
 	for i, id := range ids {
 		ch := factory.Change{
-			Cluster: c.ClusterID(), Command: "groups delete", Object: id, Before: fmt.Sprintf("%s, %d committed offsets", there[i].State, len(offsets[id])),
+			Cluster: c.ClusterID(), Command: "groups delete", Object: id, Before: fmt.Sprintf("%s, %d committed offsets", gs[i].State, len(offsets[id])),
 			After: "deleted", Result: journal.Done,
 		}
 		if err := errs[id]; err != nil {
-			ch.Result = err.Error()
-			problems = append(problems, model.Problem{Object: "group " + id, Message: err.Error()})
+			ch.Result, out[i].Error = err.Error(), err.Error()
+			done.Errs = append(done.Errs, err)
 		} else {
+			out[i].State = model.GroupDead
 			o.f.Say("deleted group %s", id)
 		}
-		o.f.Record(undoable(ch, undo[i]))
+		done.Entries = append(done.Entries, undoable(ch, undo[i]))
 	}
-	if len(errs) > 0 && len(errs) == len(ids) {
-		return errs[ids[0]]
-	}
-	return verb.Partial(o.f, problems)
+	return done, nil
 }
 
 func allGone(gs []model.Group) bool {
@@ -126,22 +133,4 @@ func unreadable(gs []model.Group) []model.Problem {
 		}
 	}
 	return out
-}
-
-// printPlan says what will be lost: on stderr, or as the answer of a dry run.
-func (o *deleteOptions) printPlan(gs []model.Group, problems []model.Problem) error {
-	out := make([]rows.Group, len(gs))
-	for i := range gs {
-		out[i] = rows.OfGroup(&gs[i], true)
-	}
-	if o.change.DryRun {
-		o.f.Say("dry run: these groups would be deleted")
-		return verb.List(o.f, rows.GroupKind, out, problems)
-	}
-	if o.f.Machine() {
-		return nil
-	}
-	o.f.Say("will delete, with all committed offsets:")
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	return output.List(p, rows.GroupKind, out, nil)
 }

@@ -16,7 +16,6 @@ import (
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/journal"
-	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -84,28 +83,22 @@ func runDeleteOffsets(ctx context.Context, o *deleteOffsetsOptions) error {
 		out[i] = rows.OffsetReset{Group: o.group, Topic: off.Topic, Partition: off.Partition, From: off.Offset, To: -1, LagRecords: -1}
 		changes[i] = admin.OffsetChange{Group: o.group, Topic: off.Topic, Partition: off.Partition, Offset: -1}
 	}
-	if o.change.DryRun {
-		o.f.Say("dry run: these offsets would be deleted")
-		return verb.List(o.f, rows.OffsetResetKind, out, nil)
-	}
-	if err := o.printPlan(out); err != nil {
-		return err
-	}
-	if err := o.f.Confirm(o.change, fmt.Sprintf("delete %d committed offset(s)?", len(out))); err != nil {
-		return err
-	}
-	undo, err := keep(o.f, o.group, old)
-	if err != nil {
-		return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
-	}
-	results := c.DeleteOffsets(ctx, changes)
-	settle(out, results)
-	o.f.Record(entries(c.ClusterID(), "groups delete-offsets", o.group, results, committed[o.group], undo, nil)...)
-	problems := offsetProblems(out)
-	if err := verb.List(o.f, rows.OffsetResetKind, out, problems); len(problems) < len(out) {
-		return err
-	}
-	return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("nothing was deleted: %s: %s", problems[0].Object, problems[0].Message)}
+	return verb.Change[rows.OffsetReset]{
+		Flags: o.change, Kind: rows.OffsetResetKind, Plan: out, Needed: len(out), What: "delete these committed offsets",
+		Question: fmt.Sprintf("delete %d committed offset(s)?", len(out)),
+		Do: func() (verb.Outcome[rows.OffsetReset], error) {
+			undo, err := keep(o.f, o.group, old)
+			if err != nil {
+				return verb.Outcome[rows.OffsetReset]{}, &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
+			}
+			results := c.DeleteOffsets(ctx, changes)
+			settle(out, results)
+			return verb.Outcome[rows.OffsetReset]{
+				Rows: out, Problems: offsetProblems(out),
+				Entries: entries(c.ClusterID(), "groups delete-offsets", o.group, results, committed[o.group], undo, nil),
+			}, nil
+		},
+	}.Run(o.f)
 }
 
 // choose returns the committed offsets that are to go. Partitions named without one are refused: the name may be wrong.
@@ -128,13 +121,4 @@ func (o *deleteOffsetsOptions) choose(committed []model.CommittedOffset) ([]mode
 		return nil, &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("group %s has no such offset", o.group), Hint: "kctl groups describe " + journal.Quote(o.group) + " --offsets"}
 	}
 	return out, nil
-}
-
-func (o *deleteOffsetsOptions) printPlan(out []rows.OffsetReset) error {
-	if o.f.Machine() {
-		return nil
-	}
-	o.f.Say("will delete these committed offsets:")
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	return output.List(p, rows.OffsetResetKind, out, nil)
 }

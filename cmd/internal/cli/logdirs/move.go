@@ -14,7 +14,6 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
 )
@@ -118,28 +117,25 @@ func runMove(ctx context.Context, o *moveOptions) error {
 			writes, bytes = writes+1, bytes+moves[i].Size
 		}
 	}
-	if o.change.DryRun {
-		o.f.Say("dry run: %d of %d replicas would move, %s", writes, len(moves), rows.SizeText(bytes))
-		return o.report(unsent(moves))
-	}
-	if writes == 0 {
-		return o.report(unsent(moves))
-	}
-	if err := o.printPlan(moves); err != nil {
-		return err
-	}
-	if err := o.f.Confirm(o.change, fmt.Sprintf("move %d replica(s), %s?", writes, rows.SizeText(bytes))); err != nil {
-		return err
-	}
-	results, err := c.MoveDirs(ctx, moves)
-	if err != nil {
-		return err
-	}
-	o.f.Record(changes(s, results)...)
-	if o.wait > 0 {
-		c.AwaitDirMoves(ctx, results, o.wait, o.progress())
-	}
-	return o.report(results)
+	planned, refused := report(unsent(moves))
+	return verb.Change[rows.DirMove]{
+		Flags: o.change, Kind: rows.DirMoveKind, Plan: planned, Needed: writes,
+		Fine: len(moves) - writes - len(refused), Refused: refused,
+		What:     fmt.Sprintf("move %d of %d replicas of broker %d, %s", writes, len(moves), o.broker, rows.SizeText(bytes)),
+		Question: fmt.Sprintf("move %d replica(s), %s?", writes, rows.SizeText(bytes)),
+		Do: func() (verb.Outcome[rows.DirMove], error) {
+			results, err := c.MoveDirs(ctx, moves)
+			if err != nil {
+				return verb.Outcome[rows.DirMove]{}, err
+			}
+			o.f.Record(changes(s, results)...) // before the waiting, which may be cut short
+			if o.wait > 0 {
+				c.AwaitDirMoves(ctx, results, o.wait, o.progress())
+			}
+			out, problems := report(results)
+			return verb.Outcome[rows.DirMove]{Rows: out, Problems: problems}, nil
+		},
+	}.Run(o.f)
 }
 
 func unsent(moves []plan.DirMove) []admin.DirMoveResult {
@@ -148,19 +144,6 @@ func unsent(moves []plan.DirMove) []admin.DirMoveResult {
 		out[i].DirMove = moves[i]
 	}
 	return out
-}
-
-func (o *moveOptions) printPlan(moves []plan.DirMove) error {
-	if o.f.Machine() {
-		return nil
-	}
-	o.f.Say("will move on broker %d:", o.broker)
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	planned := make([]rows.DirMove, len(moves))
-	for i := range moves {
-		planned[i] = rows.OfDirMove(&moves[i])
-	}
-	return output.List(p, rows.DirMoveKind, planned, nil)
 }
 
 // progress says how far the copies are, at most every few seconds and only when something has changed.
@@ -178,10 +161,9 @@ func (o *moveOptions) progress() func(admin.DirProgress) {
 	}
 }
 
-// report prints what became of every replica and sets the exit code.
-func (o *moveOptions) report(results []admin.DirMoveResult) error {
-	out := make([]rows.DirMove, len(results))
-	var problems []model.Problem
+// report is what became of every replica, and what is wrong with some.
+func report(results []admin.DirMoveResult) (out []rows.DirMove, problems []model.Problem) {
+	out = make([]rows.DirMove, len(results))
 	for i := range results {
 		r := &results[i]
 		out[i] = rows.OfDirMove(&r.DirMove)
@@ -193,11 +175,7 @@ func (o *moveOptions) report(results []admin.DirMoveResult) error {
 			problems = append(problems, model.Problem{Object: fmt.Sprintf("%s:%d", r.Topic, r.Partition), Message: out[i].Error})
 		}
 	}
-	err := verb.List(o.f, rows.DirMoveKind, out, problems)
-	if len(problems) > 0 && len(problems) == len(out) {
-		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no replica moved: %s: %s", problems[0].Object, problems[0].Message)}
-	}
-	return err
+	return out, problems
 }
 
 func changes(s *model.Snapshot, results []admin.DirMoveResult) []factory.Change {

@@ -2,8 +2,10 @@ package verb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"kctl/admin/model"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
@@ -16,10 +18,15 @@ type Change[T any] struct {
 	Flags    factory.ChangeFlags
 	Kind     rows.Kind[T]
 	Plan     []T    // everything that was asked for, also what needs no change
-	Needed   int    // how many rows of Plan need a change
+	Needed   int    // how many objects need a change
+	Fine     int    // how many need none and count as done; the others of Plan do not count
 	What     string // such as "change configuration"
 	Question string // asked on a terminal
 	Harmless bool   // creates only, so that nobody is asked
+
+	// Refused are objects of the plan that cannot be changed now, each with why. They are printed with the plan and with the
+	// outcome, and count as failed; the others are changed all the same.
+	Refused []model.Problem
 
 	// Check has the cluster judge the plan without writing; nil when it cannot. It runs before anybody is asked.
 	Check func() error
@@ -27,19 +34,27 @@ type Change[T any] struct {
 	Do func() (Outcome[T], error)
 }
 
-// Outcome is what became of a change: rows to print, journal entries, and the error of each object that failed.
+// Outcome is what became of a change: rows to print, journal entries, and what failed: as errors, which carry their exit
+// codes, or as problems by object, which the document lists too; those that were refused may be among them again.
 type Outcome[T any] struct {
-	Rows    []T
-	Entries []factory.Change
-	Errs    []error
+	Rows     []T
+	Entries  []factory.Change
+	Errs     []error
+	Problems []model.Problem
 }
 
 // Run checks the plan, prints it (on stdout in a dry run, else on stderr), asks, makes the change, writes the journal
-// and prints the outcome. The exit code is that of the first error when everything failed, 3 when some did.
+// and prints the outcome. The exit code is that of the first error when everything failed, 3 when some did; also of a dry run.
+//
+// Changes that keep steps of their own: those whose plan is not a list of what is changed (elect leader: an order of steps
+// and two journal entries; elect unclean: the candidates and what each lacks; zk: one znode), those that go on from a state
+// file (reassign execute, rollback, cancel), and groups reset-offsets, where the plan is the answer unless --execute is given.
 func (c Change[T]) Run(f *factory.Factory) error {
 	if c.Needed == 0 {
-		f.Say("nothing to change: everything is as wanted")
-		return c.list(f, c.Plan)
+		if len(c.Refused) == 0 {
+			f.Say("nothing to change: everything is as wanted")
+		}
+		return c.finish(f, Outcome[T]{Rows: c.Plan}, notTried)
 	}
 	if c.Check != nil {
 		if err := c.Check(); err != nil {
@@ -48,7 +63,7 @@ func (c Change[T]) Run(f *factory.Factory) error {
 	}
 	if c.Flags.DryRun {
 		f.Say("dry run: would %s", c.What)
-		return c.list(f, c.Plan)
+		return c.finish(f, Outcome[T]{Rows: c.Plan}, notTried)
 	}
 	if !f.Machine() {
 		f.Say("will %s:", c.What)
@@ -68,30 +83,56 @@ func (c Change[T]) Run(f *factory.Factory) error {
 	if err != nil {
 		return err
 	}
-	if err := c.list(f, out.Rows); err != nil {
-		return err
-	}
-	return c.verdict(out)
+	return c.finish(f, out, tried)
 }
 
-func (c Change[T]) list(f *factory.Factory, items []T) error {
+// What is said of objects that failed.
+const (
+	tried    = "partly done, %d of %d failed: %s"
+	notTried = "%d of %d cannot be changed: %s"
+)
+
+// finish prints the rows with what is missing and makes the verdict.
+func (c Change[T]) finish(f *factory.Factory, out Outcome[T], some string) error {
 	p, err := f.Printer()
 	if err != nil {
 		return err
 	}
-	return output.List(p, c.Kind, items, nil)
-}
-
-func (c Change[T]) verdict(out Outcome[T]) error {
-	switch {
-	case len(out.Errs) == 0:
-		return nil
-	case len(out.Errs) >= c.Needed:
-		return out.Errs[0]
+	problems := slices.Clone(c.Refused)
+	known := map[model.Problem]bool{}
+	for _, p := range problems {
+		known[p] = true
 	}
+	for _, p := range out.Problems {
+		if !known[p] {
+			problems = append(problems, p)
+		}
+	}
+	if err := output.List(p, c.Kind, out.Rows, rows.Errors(problems)); err != nil {
+		return err
+	}
+	if len(out.Rows) == 0 && (p.Format == output.Table || p.Format == output.Wide) {
+		f.Say("no %s", c.Kind.Title)
+	}
+	total := c.Needed + c.Fine + len(c.Refused)
 	var parts []string
+	for _, p := range problems {
+		parts = append(parts, p.Object+": "+p.Message)
+	}
 	for _, e := range out.Errs {
 		parts = append(parts, e.Error())
 	}
-	return &exit.Error{Code: exit.Partial, Msg: fmt.Sprintf("partly done, %d of %d failed: %s", len(out.Errs), c.Needed, strings.Join(parts, "; ")), Hint: exit.HintOf(out.Errs[0])}
+	switch {
+	case len(parts) == 0:
+		return nil
+	case len(parts) < total:
+		e := &exit.Error{Code: exit.Partial, Msg: fmt.Sprintf(some, len(parts), total, strings.Join(parts, "; "))}
+		if len(out.Errs) > 0 {
+			e.Hint = exit.HintOf(out.Errs[0])
+		}
+		return e
+	case len(out.Errs) > 0:
+		return out.Errs[0]
+	}
+	return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + parts[0]}
 }
