@@ -392,7 +392,7 @@ func (c *testCluster) awaitFullISR(t *testing.T, topic string, partitions, repli
 	t.Helper()
 	return c.await(t, "full in-sync sets of "+topic, time.Minute, func() bool {
 		for p := range partitions {
-			d := c.partitionAt(t, c.Brokers()[2], topic, int32(p))
+			d := c.partitionAt(t, c.Brokers()[min(2, len(c.Brokers())-1)], topic, int32(p))
 			if d.Leader < 0 || len(d.ISR) != replicas {
 				return false
 			}
