@@ -68,8 +68,11 @@ func Run(ctx context.Context, args []string, streams *iostreams.IOStreams, geten
 		return int(report(f, meta.ListSettings(f)))
 	}
 	started := false
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
+		if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd {
+			return nil // the flags of the line that is typed are parsed behind this
+		}
 		_, err := f.Settings() // bad settings are refused before anything is contacted
 		return err
 	}
@@ -121,8 +124,7 @@ is served in ZooKeeper and in KRaft mode.`,
 	} {
 		root.AddCommand(c)
 	}
-	root.InitDefaultCompletionCmd("completion")
-	verb.DynamicFlags(f, root)
+	addCompletion(f, root)
 	return root
 }
 

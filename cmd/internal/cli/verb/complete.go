@@ -17,7 +17,7 @@ import (
 type Completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
 // CompletionTime bounds what a shell waits for. Nothing is said when the cluster does not answer in it.
-const CompletionTime = 2 * time.Second
+const CompletionTime = 1500 * time.Millisecond
 
 // TopicNames are the names of all topics, none when nobody answers.
 func TopicNames(ctx context.Context, f *factory.Factory) []string {
