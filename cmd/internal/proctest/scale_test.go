@@ -36,7 +36,7 @@ const (
 )
 
 // TestScaleThousandTopics: 1,000 topics of 10 partitions, RF 3, on three brokers in one `kbroker dev`: start,
-// idle CPU and the time of `kctl partitions list`.
+// idle CPU, the time of `kctl partitions list` and what every reading verb of kctl costs.
 func TestScaleThousandTopics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -62,9 +62,12 @@ func TestScaleThousandTopics(t *testing.T) {
 		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, idleCPUMax*100)
 	}
 	d.timeList(ctx, program(t, "kctl"))
+	d.boundReads(ctx, program(t, "kctl"))
 	d.deleteTopics(ctx)
 	d.stop()
 }
+
+func scaleName(i int) string { return fmt.Sprintf("scale-%04d", i) }
 
 type dev struct {
 	t         *testing.T
@@ -152,7 +155,7 @@ func (d *dev) createTopics(ctx context.Context) {
 	for i := 0; i < scaleTopics; i += 100 {
 		var names []string
 		for n := range 100 {
-			names = append(names, fmt.Sprintf("scale-%04d", i+n))
+			names = append(names, scaleName(i+n))
 		}
 		created, err := adm.CreateTopics(ctx, scalePartitions, 3, nil, names...)
 		must(d.t, err)
@@ -171,7 +174,7 @@ func (d *dev) deleteTopics(ctx context.Context) {
 	for i := 0; i < scaleTopics; i += 100 {
 		var names []string
 		for n := range 100 {
-			names = append(names, fmt.Sprintf("scale-%04d", i+n))
+			names = append(names, scaleName(i+n))
 		}
 		deleted, err := adm.DeleteTopics(ctx, names...)
 		must(d.t, err)
