@@ -124,7 +124,8 @@ is served in ZooKeeper and in KRaft mode.`,
 	} {
 		root.AddCommand(c)
 	}
-	addCompletion(f, root)
+	root.InitDefaultCompletionCmd("completion")
+	verb.DynamicFlags(f, root)
 	return root
 }
 
