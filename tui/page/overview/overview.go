@@ -5,8 +5,8 @@ package overview
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +58,7 @@ type Model struct {
 
 	snap     *model.Snapshot
 	loadedAt time.Time
+	total    rows.Cluster // of snap: summing up is work for every partition, and a frame is drawn with every key
 	brokers  []rows.Broker
 	parts    []*model.Partition // filtered and sorted
 	lag      map[cluster.TopicPartition][]rows.ReplicaLag
@@ -165,7 +166,7 @@ func (m Model) loaded(msg data.SnapshotLoaded) (Model, tea.Cmd) {
 	if len(m.snap.Problems) > 0 {
 		m.err = m.snap.Problems[0].Object + ": " + m.snap.Problems[0].Message
 	}
-	m.brokers = rows.Brokers(m.snap)
+	m.total, m.brokers = rows.OfCluster(m.snap), rows.Brokers(m.snap)
 	m.arrange()
 	m, lag := m.loadLag()
 	return m, tea.Batch(next, lag)
@@ -248,7 +249,7 @@ func (m *Model) arrange() {
 	if c := m.cursor[partitionsPane]; c < len(m.parts) {
 		selected = m.parts[c]
 	}
-	m.parts = nil
+	m.parts = make([]*model.Partition, 0, len(m.parts))
 	for i := range m.snap.Topics {
 		for j := range m.snap.Topics[i].Partitions {
 			if p := &m.snap.Topics[i].Partitions[j]; m.shows(p) {
@@ -256,7 +257,7 @@ func (m *Model) arrange() {
 			}
 		}
 	}
-	slices.SortStableFunc(m.parts, m.compare)
+	m.order()
 	if selected != nil {
 		if i := slices.IndexFunc(m.parts, func(p *model.Partition) bool { return p.TP() == selected.TP() }); i >= 0 {
 			m.cursor[partitionsPane] = i
@@ -266,31 +267,64 @@ func (m *Model) arrange() {
 }
 
 func (m *Model) shows(p *model.Partition) bool {
-	if m.filter != "" && !strings.Contains(fmt.Sprintf("%s:%d", p.Topic, p.Partition), m.filter) {
+	if m.filter != "" && !named(p, m.filter) {
 		return false
 	}
 	return !m.problems || p.IsOffline() || p.UnderReplicated() || p.UnderMinISR() || p.NotPreferred() || p.Err != ""
 }
 
-func (m *Model) compare(a, b *model.Partition) int {
-	c := 0
-	switch m.sort {
-	case byStatus:
-		c = cmp.Compare(badness(b), badness(a))
-	case byLag:
-		c = cmp.Compare(m.maxLag(b), m.maxLag(a))
-	case byLeader:
-		c = cmp.Compare(a.Leader, b.Leader)
-	case byISR:
-		c = cmp.Compare(len(a.ISR), len(b.ISR))
+// named reports whether text is part of TOPIC:PARTITION, without writing it: it is asked for every partition with every
+// letter of a filter.
+func named(p *model.Partition, text string) bool {
+	if strings.Contains(p.Topic, text) {
+		return true
 	}
-	if c == 0 {
-		c = a.TP().Compare(b.TP())
+	topic, number, colon := strings.Cut(text, ":")
+	if !colon {
+		number = topic
+	}
+	var digits [10]byte
+	n := string(strconv.AppendInt(digits[:0], int64(p.Partition), 10))
+	if colon {
+		return strings.HasSuffix(p.Topic, topic) && strings.HasPrefix(n, number)
+	}
+	return strings.Contains(n, number)
+}
+
+// order sorts the partitions, which come in the order of their names. What they are sorted by is looked up once for each.
+func (m *Model) order() {
+	if m.sort != byName {
+		type keyed struct {
+			key int64
+			p   *model.Partition
+		}
+		all := make([]keyed, len(m.parts))
+		for i, p := range m.parts {
+			all[i] = keyed{m.rank(p), p}
+		}
+		slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+		for i := range all {
+			m.parts[i] = all[i].p
+		}
 	}
 	if m.desc {
-		return -c
+		slices.Reverse(m.parts)
 	}
-	return c
+}
+
+// rank is what partitions are sorted by, the smallest first.
+func (m *Model) rank(p *model.Partition) int64 {
+	switch m.sort {
+	case byStatus:
+		return int64(-badness(p))
+	case byLag:
+		return -m.maxLag(p)
+	case byLeader:
+		return int64(p.Leader)
+	case byISR:
+		return int64(len(p.ISR))
+	}
+	return 0
 }
 
 // badness ranks partitions for the sort by status: no leader, acks=all refused, too few replicas, the rest.

@@ -72,7 +72,7 @@ func (m *Model) title() string {
 		}
 		return head + "  reading the cluster"
 	}
-	c := rows.OfCluster(m.snap)
+	c := m.total
 	if age := m.age(); age != "" {
 		head += "  " + age
 	}
