@@ -36,7 +36,12 @@ type Decoded struct {
 	CoordinatorEpoch *int32   `json:"coordinatorEpoch,omitempty"`
 	Voters           []int32  `json:"voters,omitempty"`
 
-	Problem string `json:"problem,omitempty" doc:"why it could not be decoded; the raw bytes are in key and value"`
+	Version *int16         `json:"version,omitempty" doc:"of the value of a record of the new groups and of KRaft metadata"`
+	Key     map[string]any `json:"key,omitempty" doc:"fields of the key of a record of the new groups"`
+	Data    map[string]any `json:"data,omitempty" doc:"fields of its value, with Kafka's names and values as Kafka's tool prints them; keys and salts of passwords are left out"`
+
+	Problem string `json:"problem,omitempty" doc:"why it could not be decoded; with --print-data the raw bytes are in key and value"`
+	Hex     string `json:"hex,omitempty" doc:"the bytes that could not be decoded, in hexadecimal"`
 }
 
 // Member is one member of a classic consumer group.
@@ -53,7 +58,7 @@ type Decoder func(key, value []byte) Decoded
 
 // Decoders are those that can be asked for by name.
 func Decoders() map[string]Decoder {
-	return map[string]Decoder{"offsets": DecodeOffsets, "transactions": DecodeTransactions}
+	return map[string]Decoder{"offsets": DecodeOffsets, "transactions": DecodeTransactions, "metadata": DecodeMetadata, "share-state": DecodeShareState}
 }
 
 func undecoded(format string, args ...any) Decoded {
@@ -68,34 +73,15 @@ func version(b []byte) int16 {
 	return int16(binary.BigEndian.Uint16(b))
 }
 
-// DecodeOffsets reads a record of __consumer_offsets. Records of the new group protocol (KIP-848) are named only.
+// DecodeOffsets reads a record of __consumer_offsets.
 func DecodeOffsets(key, value []byte) Decoded {
-	switch v := version(key); v {
+	switch version(key) {
 	case 0, 1:
 		return offsetCommit(key, value)
 	case 2:
 		return groupMetadata(key, value)
-	case -1:
-		return undecoded("a key of %d bytes", len(key))
-	default:
-		names := map[int16]string{
-			3: "consumer-group-metadata", 4: "consumer-group-partition-metadata", 5: "consumer-group-member",
-			6: "consumer-group-target-assignment", 7: "consumer-group-target-assignment-member", 8: "consumer-group-current-assignment",
-			9: "share-group-partition-metadata", 10: "share-group-member", 11: "share-group-metadata",
-			12: "share-group-target-assignment", 13: "share-group-target-assignment-member", 14: "share-group-current-assignment",
-			15: "share-group-state-partition-metadata", 16: "consumer-group-regular-expression",
-		}
-		name, ok := names[v]
-		if !ok {
-			return undecoded("key version %d is not known", v)
-		}
-		d := Decoded{Type: name, Tombstone: value == nil}
-		var k kmsg.GroupMetadataKey // all these keys begin with the group
-		if k.ReadFrom(key) == nil {
-			d.Group = k.Group
-		}
-		return d
 	}
+	return coordinated(groupRecords, key, value)
 }
 
 func offsetCommit(key, value []byte) Decoded {
@@ -213,6 +199,9 @@ func DecodeControl(key, value []byte) Decoded {
 		return undecoded("control record type %d is not known", kind)
 	}
 	d := Decoded{Type: name}
+	if l := controlRecords[kind]; l != nil {
+		return d.control(l, value)
+	}
 	switch kind {
 	case 0, 1:
 		var m kmsg.EndTxnMarker

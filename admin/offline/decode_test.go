@@ -26,7 +26,7 @@ func TestDecodeOffsets(t *testing.T) {
 	if d := DecodeOffsets([]byte{0, 99}, nil); !strings.Contains(d.Problem, "key version 99") {
 		t.Errorf("%+v", d)
 	}
-	if d := DecodeOffsets([]byte{0, 5, 0, 1, 'x'}, []byte{}); d.Type != "consumer-group-member" || d.Group != "x" {
+	if d := DecodeOffsets([]byte{0, 5, 0, 1, 'x', 0, 0}, nil); d.Type != "consumer-group-member" || d.Group != "x" {
 		t.Errorf("%+v", d)
 	}
 }

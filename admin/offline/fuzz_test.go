@@ -2,6 +2,7 @@ package offline
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"testing"
@@ -86,10 +87,30 @@ func FuzzDecoders(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, 't', 'x'}, []byte{0, 1, 0})
 	f.Add([]byte{0, 0, 0, 2}, []byte{0, 0, 0, 0, 0, 1, 2})
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		for _, d := range []Decoded{DecodeOffsets(key, value), DecodeTransactions(key, value), DecodeControl(key, value)} {
+		for _, d := range []Decoded{DecodeOffsets(key, value), DecodeTransactions(key, value), DecodeControl(key, value), DecodeShareState(key, value)} {
+			if _, err := json.Marshal(d); err != nil {
+				t.Fatal(err)
+			}
 			if d.Type == "" || d.Type == "unknown" && d.Problem == "" {
 				t.Fatalf("%+v", d)
 			}
+		}
+	})
+}
+
+// FuzzMetadata: a record of a KRaft controller of any bytes is decoded or named, and can be printed.
+func FuzzMetadata(f *testing.F) {
+	for number, kind := range metadataRecords {
+		f.Add(append([]byte{1, byte(number), byte(kind.newest)}, make([]byte, 64)...))
+	}
+	f.Add([]byte("\x01\x02\x00\x02t0123456789abcdef\x00"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		d := DecodeMetadata(nil, value)
+		if d.Type == "" || d.Type == "unknown" && d.Problem == "" {
+			t.Fatalf("%+v", d)
+		}
+		if _, err := json.Marshal(d); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

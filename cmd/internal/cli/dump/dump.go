@@ -105,6 +105,9 @@ type segmentOptions struct {
 	fromOffset int64
 }
 
+// decoders are the names of --decoder.
+var decoders = []string{"offsets", "transactions", "metadata", "share-state"}
+
 func newSegment(f *factory.Factory) *cobra.Command {
 	o := &segmentOptions{f: f}
 	cmd := &cobra.Command{
@@ -112,15 +115,20 @@ func newSegment(f *factory.Factory) *cobra.Command {
 		Short: "Show the record batches of log segments and check them",
 		Long: `Show the batches of log segments (*.log), of all formats from 0.8 on, and verify their checksums. --deep opens
 compressed batches and checks every record; --print-data shows the records. Damage is passed over: where a batch cannot
-be read, the next good one is looked for, and what is between is reported.`,
+be read, the next good one is looked for, and what is between is reported.
+
+--decoder shows what the records of an internal topic say: offsets (__consumer_offsets: commits, classic groups, and those of
+KIP-848, share and streams groups), transactions (__transaction_state), share-state (__share_group_state) and metadata
+(__cluster_metadata of KRaft, and its snapshots, OFFSET-EPOCH.checkpoint). A record of a type or version that is not known is named by its number, with its bytes.`,
 		Example: `  kctl dump segment orders-0/00000000000000000000.log
   kctl dump segment --print-data --from-offset 4711 orders-0/00000000000000000000.log
   kctl dump segment --decoder offsets __consumer_offsets-*/*.log -o json | jq 'select(.decoded.group=="billing")'
+  kctl dump segment --decoder metadata __cluster_metadata-0/*.log __cluster_metadata-0/*.checkpoint
   kctl dump segment --verify --deep /var/lib/kafka/*/*.log`,
 		Args: verb.Args(1, -1, "log segments"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.decoder != "" && offline.Decoders()[o.decoder] == nil {
-				return exit.Usagef("--decoder %q is not offsets or transactions", o.decoder)
+				return exit.Usagef("--decoder %q is not %s", o.decoder, strings.Join(decoders, ", "))
 			}
 			if err := suffix(".log")(args); err != nil {
 				return err
@@ -133,9 +141,9 @@ be read, the next good one is looked for, and what is between is reported.`,
 	cmd.Flags().BoolVar(&o.printData, "print-data", false, "show the records with keys, values and headers")
 	cmd.Flags().BoolVar(&o.deep, "deep", false, "open compressed batches and show every record, without data")
 	cmd.Flags().BoolVar(&o.verify, "verify", false, "check only: show no batches and records")
-	cmd.Flags().StringVar(&o.decoder, "decoder", "", "decode the records of an internal topic: offsets|transactions")
+	cmd.Flags().StringVar(&o.decoder, "decoder", "", "decode the records of an internal topic: "+strings.Join(decoders, "|"))
 	cmd.Flags().Int64Var(&o.fromOffset, "from-offset", 0, "show nothing before this offset; everything is checked all the same")
-	_ = cmd.RegisterFlagCompletionFunc("decoder", verb.Fixed("offsets", "transactions")) // the flag was just declared
+	_ = cmd.RegisterFlagCompletionFunc("decoder", verb.Fixed(decoders...)) // the flag was just declared
 	return cmd
 }
 

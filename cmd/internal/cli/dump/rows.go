@@ -2,7 +2,10 @@ package dump
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,7 +196,20 @@ func decodedText(d *offline.Decoded) string {
 	add("timeoutMs", num(d.TimeoutMs))
 	add("partitions", strings.Join(d.Partitions, ","))
 	add("coordinatorEpoch", num(d.CoordinatorEpoch))
+	for _, part := range []map[string]any{d.Key, d.Data} {
+		for _, name := range slices.Sorted(maps.Keys(part)) {
+			if name == "groupId" { // shown as group
+				continue
+			}
+			text, err := json.Marshal(part[name])
+			if s, ok := part[name].(string); ok || err != nil {
+				text = []byte(s)
+			}
+			add(name, string(text))
+		}
+	}
 	add("problem", d.Problem)
+	add("hex", d.Hex)
 	return out
 }
 
