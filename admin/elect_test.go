@@ -343,7 +343,7 @@ func TestElectLeaderLeft(t *testing.T) {
 	}
 	err = c.ElectLeader(t.Context(), lc, time.Second, nil)
 	left, ok := errors.AsType[*OrderLeft](err)
-	if !ok || fmt.Sprint(left.Choice.Goal.Order) != "[1 2]" || !strings.Contains(err.Error(), "could not be put back to [1 2]") {
+	if !ok || fmt.Sprint(left.Choice.Goal.Order) != "[1 2]" || !strings.Contains(err.Error(), "could not be put back to 1,2") {
 		t.Errorf("%T %v", err, err)
 	}
 }

@@ -175,7 +175,7 @@ func (c *Client) leaderSteps(ctx context.Context, lc *LeaderChoice, said func(pl
 			return nil
 		}
 		if !slices.Equal(now.Replicas, expect) {
-			return &Error{Kind: Failed, Msg: fmt.Sprintf("somebody else changed the replicas of %s to %v meanwhile", partName(tp), now.Replicas)}
+			return &Error{Kind: Failed, Msg: fmt.Sprintf("somebody else changed the replicas of %s to %s meanwhile", partName(tp), check.IDList(now.Replicas))}
 		}
 		said(step)
 		switch step {
@@ -310,8 +310,8 @@ type OrderLeft struct {
 
 // Error names the partition and the order that is owed.
 func (e *OrderLeft) Error() string {
-	return fmt.Sprintf("%v; the replica list of %s may be left as %v, and could not be put back to %v",
-		e.Err, partName(e.Choice.Partition.TP()), plan.FirstInOrder(e.Choice.Goal), e.Choice.Goal.Order)
+	return fmt.Sprintf("%v; the replica list of %s may be left as %s, and could not be put back to %s", e.Err,
+		partName(e.Choice.Partition.TP()), check.IDList(plan.FirstInOrder(e.Choice.Goal)), check.IDList(e.Choice.Goal.Order))
 }
 
 // Unwrap returns why the election did not end.

@@ -33,17 +33,17 @@ func CheckLeader(p *model.Partition, live map[cluster.BrokerID]bool, g LeaderGoa
 	name := fmt.Sprintf("%s:%d", p.Topic, p.Partition)
 	switch {
 	case len(p.Adding)+len(p.Removing) > 0:
-		return fmt.Errorf("%s is being reassigned (adding %v, removing %v): wait until it is done, or cancel it", name, p.Adding, p.Removing)
+		return fmt.Errorf("%s is being reassigned (adding %s, removing %s): wait until it is done, or cancel it", name, idList(p.Adding), idList(p.Removing))
 	case !slices.Contains(p.Replicas, g.Leader):
-		return fmt.Errorf("broker %d is not a replica of %s: its replicas are %v", g.Leader, name, p.Replicas)
+		return fmt.Errorf("broker %d is not a replica of %s: its replicas are %s", g.Leader, name, idList(p.Replicas))
 	case !sameMembers(p.Replicas, g.Order):
-		return fmt.Errorf("the order %v is not one of the replicas of %s, %v", g.Order, name, p.Replicas)
+		return fmt.Errorf("the order %s is not one of the replicas of %s, %s", idList(g.Order), name, idList(p.Replicas))
 	case !live[g.Leader]:
 		return fmt.Errorf("broker %d is not registered: it cannot lead %s", g.Leader, name)
 	case p.Leader == g.Leader:
 		return nil
 	case !p.InSync(g.Leader):
-		return fmt.Errorf("broker %d is not in sync: committed records of %s could be lost; the ISR is %v", g.Leader, name, p.ISR)
+		return fmt.Errorf("broker %d is not in sync: committed records of %s could be lost; the ISR is %s", g.Leader, name, idList(p.ISR))
 	}
 	return nil
 }

@@ -194,3 +194,23 @@ func TestChangesAreGuarded(t *testing.T) {
 		t.Errorf("kctl %s changes nothing by its flags: it has no --dry-run", name)
 	}
 }
+
+// TestUnknownFlagsAndArguments: a flag that a command does not have is a usage error of exit 2 in every one of them, with
+// nothing on stdout and nobody contacted (exit 5), and so are arguments where none are taken.
+func TestUnknownFlagsAndArguments(t *testing.T) {
+	env := map[string]string{"HOME": t.TempDir(), "KCTL_BOOTSTRAP_SERVER": "127.0.0.1:1", "KCTL_ZOOKEEPER": "127.0.0.1:1"}
+	for _, c := range leaves() {
+		name := strings.TrimPrefix(c.CommandPath(), "kctl ")
+		lines := [][]string{append(strings.Fields(name), "--no-such-flag")}
+		if !strings.Contains(c.Use, " ") {
+			lines = append(lines, append(strings.Fields(name), "no-such-argument"))
+		}
+		for _, args := range lines {
+			streams, out, errb := iostreams.Test("")
+			code := cli.Run(t.Context(), args, streams, func(name string) string { return env[name] })
+			if code != 2 || out.Len() > 0 || !strings.Contains(errb.String(), "no-such-") {
+				t.Errorf("kctl %q: exit %d\n%s%s", args, code, out, errb)
+			}
+		}
+	}
+}

@@ -226,8 +226,9 @@ func (o *cancelOptions) record(st *store, steps []rows.ReassignmentStep, results
 			continue
 		}
 		ch := factory.Change{
-			Cluster: st.cluster, Command: "reassign cancel", Object: reassign.Name(tp), Before: fmt.Sprintf("being reassigned to %v", s.From),
-			After: fmt.Sprintf("replicas %v", s.To), Result: "done", Undo: "kctl reassign execute with the plan that was cancelled",
+			Cluster: st.cluster, Command: "reassign cancel", Object: reassign.Name(tp), Result: "done",
+			Before: "being reassigned to " + rows.IntList(s.From), After: "replicas " + rows.IntList(s.To),
+			Undo: fmt.Sprintf("kctl reassign execute with a plan that gives %s the replicas %s", reassign.Name(tp), rows.IntList(s.From)),
 		}
 		if err != nil {
 			ch.Result = err.Error()
