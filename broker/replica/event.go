@@ -185,6 +185,12 @@ type FetchAnswered struct {
 	AppendFailed bool
 }
 
+// FetchLost reports that a fetch with LeaderEpoch may have reached the leader, but its answer has not come.
+type FetchLost struct {
+	At          time.Time
+	LeaderEpoch cluster.LeaderEpoch
+}
+
 // LeaderAsked answers AskLeader.
 type LeaderAsked struct {
 	At          time.Time
@@ -213,4 +219,5 @@ func (Tick) event()               {}
 func (ISRWritten) event()         {}
 func (StateRead) event()          {}
 func (FetchAnswered) event()      {}
+func (FetchLost) event()          {}
 func (LeaderAsked) event()        {}

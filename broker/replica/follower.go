@@ -39,7 +39,8 @@ func (p *Partition) stopFetching(out []Effect) []Effect {
 }
 
 // Level reports whether a follower lacks nothing that it knows to be committed: the decision that made it follow lists
-// it in the ISR, or the newest answer ended at or above the leader's high watermark. A replica in sync is always level,
+// it in the ISR, the newest answer ended at or above the leader's high watermark, or an answer was lost since, which may
+// have been the one after which the leader counts it in sync. A replica in sync is always level,
 // so whoever holds back only those that are not (KIP-73) shrinks no ISR, whatever it knew before.
 func (p *Partition) Level() bool { return p.role == Follower && p.fetch.active && p.fetch.level }
 
@@ -73,6 +74,12 @@ func (p *Partition) fetchAnswered(ev FetchAnswered, out []Effect) []Effect {
 	}
 	p.fetch.retry = 0
 	return out
+}
+
+func (p *Partition) fetchLost(ev FetchLost) {
+	if p.fetch.active && ev.LeaderEpoch == p.epoch {
+		p.fetch.level = true
+	}
 }
 
 // progress takes over what the leader's answer brought. The high watermark trails the leader's by one fetch

@@ -112,6 +112,8 @@ func (p *Partition) Step(ev Event, out []Effect) []Effect {
 		out = p.followerSeen(ev, out)
 	case FetchAnswered:
 		out = p.fetchAnswered(ev, out)
+	case FetchLost:
+		p.fetchLost(ev)
 	case LeaderAndISR:
 		out = p.leaderAndISR(ev, out)
 	case StopReplica:

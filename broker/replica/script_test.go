@@ -358,6 +358,9 @@ var verbs = map[string]func(*story){
 		ev.LogEnd, ev.LastEpoch = s.log.end, s.log.lastEpoch()
 		s.step(ev)
 	},
+	"fetch-lost": func(s *story) {
+		s.step(FetchLost{At: s.now, LeaderEpoch: cluster.LeaderEpoch(s.num("sent-epoch", int64(s.p.LeaderEpoch())))})
+	},
 	"leader-asked": func(s *story) {
 		ev := LeaderAsked{At: s.now, LeaderEpoch: s.p.LeaderEpoch(), Code: Code(s.num("error", 0)), LogStart: s.num("start", 0),
 			LogEnd: s.num("end", 0), EpochEnd: s.epochEnd("epoch-end")}

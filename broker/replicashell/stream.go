@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -232,7 +233,7 @@ func (s *stream) failed(ctx context.Context, err error) {
 		return
 	}
 	s.disconnect()
-	s.unsure()
+	s.fetchesLost()
 	s.failures++
 	level := slog.LevelDebug
 	if s.failures == 1 {
@@ -248,13 +249,20 @@ func (s *stream) failed(ctx context.Context, err error) {
 	}
 }
 
-// unsure lets no throttle hold back the next fetches: an answer that did not arrive may have been the one after which
-// the leader counts us in sync.
-func (s *stream) unsure() {
+// fetchesLost tells the partitions that their answers have not come.
+func (s *stream) fetchesLost() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.parts {
-		f.level.Store(true)
+	parts := slices.Collect(maps.Values(s.parts))
+	s.mu.Unlock()
+	for _, f := range parts {
+		var a after
+		f.p.mu.Lock()
+		if f.p.follow == f {
+			f.p.step(replica.FetchLost{At: s.m.opts.Now(), LeaderEpoch: f.epoch}, &a)
+			f.level.Store(f.p.core.Level())
+		}
+		f.p.mu.Unlock()
+		a.run()
 	}
 }
 

@@ -36,7 +36,7 @@ func (p *part) fetchAfter(f *fetching, d time.Duration) {
 
 func (p *part) sendFetch(f *fetching) {
 	n, s := p.n, p.n.sim
-	if n.throttles.follower.HoldsBack(p.tp, p.core.Level() || f.lost, s.now) {
+	if n.throttles.follower.HoldsBack(p.tp, p.core.Level(), s.now) {
 		s.report.HeldBack++
 		s.check.heldBack(p)
 		p.fetchAfter(f, throttlePause)
@@ -52,9 +52,9 @@ func (p *part) sendFetch(f *fetching) {
 
 // fetched takes an answer, or none, and goes on.
 func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
-	f.lost = a == nil
 	if a == nil {
 		if p.fetch == f {
+			p.step(replica.FetchLost{At: p.n.sim.now, LeaderEpoch: q.CurrentEpoch})
 			p.fetchAfter(f, backOffFetch)
 		}
 		return

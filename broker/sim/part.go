@@ -40,7 +40,6 @@ type fetching struct {
 	epoch     cluster.LeaderEpoch
 	offset    int64
 	lastEpoch cluster.LeaderEpoch
-	lost      bool // the last answer did not come: what it said is not known
 	next      *scheduled
 }
 
