@@ -48,7 +48,7 @@ const unknown = "-"
 func Diff(f *Facts) []Difference {
 	out := clusterDiff(f)
 	d := differ{f: f}
-	d.collect()
+	d.collect(d.odd())
 	for _, tp := range d.order {
 		out = append(out, d.partition(tp)...)
 	}
@@ -115,12 +115,78 @@ type differ struct {
 	order []cluster.TopicPartition
 }
 
-func (d *differ) collect() {
+// odd names the topics about which two sources do not say the same. They are few on a cluster of any size, and only they
+// are looked at one partition after the other.
+func (d *differ) odd() map[string]bool {
+	var sources [][]model.Topic
+	if d.f.Tree != nil {
+		sources = append(sources, d.f.Tree.Topics)
+	}
+	for i := range d.f.Views {
+		if d.f.Views[i].Err == "" {
+			sources = append(sources, d.f.Views[i].Topics)
+		}
+	}
+	odd := map[string]bool{}
+	if len(sources) == 0 {
+		return odd
+	}
+	type known struct {
+		topic *model.Topic
+		in    int // of the other sources
+	}
+	first := make(map[string]*known, len(sources[0]))
+	for i := range sources[0] {
+		first[sources[0][i].Name] = &known{topic: &sources[0][i]}
+	}
+	for _, topics := range sources[1:] {
+		for i := range topics {
+			t := &topics[i]
+			k := first[t.Name]
+			if k == nil || !d.agree(k.topic, t) {
+				odd[t.Name] = true
+			}
+			if k != nil {
+				k.in++
+			}
+		}
+	}
+	for name, k := range first {
+		if k.in != len(sources)-1 {
+			odd[name] = true
+		}
+	}
+	return odd
+}
+
+// agree reports whether a broker says of a topic what the first source says.
+func (d *differ) agree(first, t *model.Topic) bool {
+	if d.f.Tree != nil && t.ID != first.ID && !t.ID.IsZero() || len(first.Partitions) != len(t.Partitions) {
+		return false
+	}
+	if len(t.Partitions) == 0 || &first.Partitions[0] == &t.Partitions[0] {
+		return true // the same memory
+	}
+	return slices.EqualFunc(first.Partitions, t.Partitions, func(a, b model.Partition) bool {
+		return a.Partition == b.Partition && samePartition(&a, &b)
+	})
+}
+
+// samePartition compares the fields of Diff.
+func samePartition(a, b *model.Partition) bool {
+	return a.Leader == b.Leader && a.LeaderEpoch == b.LeaderEpoch && slices.Equal(a.Replicas, b.Replicas) && sameSet(a.ISR, b.ISR)
+}
+
+// collect reads the odd topics of every source; nil: all topics.
+func (d *differ) collect(odd map[string]bool) {
 	seen := map[cluster.TopicPartition]bool{}
 	read := func(topics []model.Topic) (map[cluster.TopicPartition]*model.Partition, map[string]cluster.TopicID) {
 		parts, ids := map[cluster.TopicPartition]*model.Partition{}, map[string]cluster.TopicID{}
 		for i := range topics {
 			t := &topics[i]
+			if odd != nil && !odd[t.Name] {
+				continue
+			}
 			ids[t.Name] = t.ID
 			for j := range t.Partitions {
 				p := &t.Partitions[j]
@@ -161,7 +227,7 @@ func (d *differ) same(tp cluster.TopicPartition) bool {
 			return false
 		case first == nil:
 			first = p
-		case p.Leader != first.Leader || p.LeaderEpoch != first.LeaderEpoch || !slices.Equal(p.Replicas, first.Replicas) || !sameSet(p.ISR, first.ISR):
+		case !samePartition(p, first):
 			return false
 		}
 		if id := d.ids[i][tp.Topic]; d.f.Tree != nil && tp.Partition == 0 && id != d.zkID[tp.Topic] && !id.IsZero() {
