@@ -1,10 +1,7 @@
 package controller
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,33 +10,20 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/broker/invariant/scripts"
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
 	"kctl/zkutil/znode"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the observed effects into testdata/*.txt")
-
 // TestScripts runs testdata/*.txt: lines that start with "> " are commands, the lines below each are the
-// effects it must have, "# " lines are comments. Run with -rewrite and review the difference.
-func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
-	}
-}
+// effects it must have, "# " lines are comments.
+func TestScripts(t *testing.T) { scripts.Run(t, runScript) }
 
-func runScript(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func runScript(t *testing.T, text string) string {
 	s := &script{world: newWorld(t)}
 	var got []string
-	for _, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		switch {
 		case strings.HasPrefix(line, "> "):
 			got = append(got, line)
@@ -50,33 +34,7 @@ func runScript(t *testing.T, file string) {
 			got = append(got, line)
 		}
 	}
-	out := strings.Join(got, "\n") + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if out != string(text) {
-		t.Errorf("%s: effects differ (run with -rewrite and review)\n%s", file, firstDifference(string(text), out))
-	}
-}
-
-func firstDifference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := 0; i < max(len(w), len(g)); i++ {
-		var a, b string
-		if i < len(w) {
-			a = w[i]
-		}
-		if i < len(g) {
-			b = g[i]
-		}
-		if a != b {
-			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i+1, a, b)
-		}
-	}
-	return ""
+	return strings.Join(got, "\n") + "\n"
 }
 
 // script is the interpreter of one file.

@@ -1,47 +1,19 @@
 package replica
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"kctl/broker/invariant/scripts"
 	"kctl/zkutil/cluster"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the effects that the core gives into testdata")
-
 // TestScripts runs every story under testdata: a line at the margin is an event, the indented lines below it
 // are the effects that must follow. Lines with # are comments. File names are the points they prove.
-func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runScript(t, string(want))
-			if got == string(want) {
-				return
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("effects differ (go test -rewrite shows them as a diff); got:\n%s", got)
-		})
-	}
-}
+func TestScripts(t *testing.T) { scripts.Run(t, runScript) }
 
 func runScript(t *testing.T, text string) string {
 	var out strings.Builder
