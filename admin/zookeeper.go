@@ -29,6 +29,7 @@ func connectZooKeeper(ctx context.Context, addr ZooKeeperAddress, timeout time.D
 }
 
 func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
 	defer cancel()
 	zk, err := c.cfg.ConnectZooKeeper(ctx, c.cfg.ZooKeeper, c.brokerTimeout(), c.cfg.Logger)
@@ -43,7 +44,7 @@ func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
 	case errors.Is(err, zkutil.ErrNoChroot):
 		e.Kind = NotFound
 		e.Hint = "check the path behind the servers in --zookeeper; without a path the root is used"
-	case errors.Is(err, zkutil.ErrKafkaBroker), c.kafkaBehind(ctx, err):
+	case errors.Is(err, zkutil.ErrKafkaBroker), caller.Err() == nil && c.kafkaBehind(ctx, err): // who waits no longer gets no diagnosis
 		e.Msg, e.Err = "ZooKeeper "+c.cfg.ZooKeeper.String()+": this is a Kafka broker, not a ZooKeeper server", nil
 		e.Hint = "this is a broker's address: give it with -b, and ZooKeeper's (usually port 2181) with -z"
 	case errors.Is(err, zkutil.ErrNotZooKeeper):

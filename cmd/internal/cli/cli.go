@@ -62,6 +62,7 @@ func Main() int {
 // Run runs kctl once. It may be called by tests, any number of times in one process.
 func Run(ctx context.Context, args []string, streams *iostreams.IOStreams, getenv func(string) string) int {
 	f := factory.New(streams, getenv)
+	f.EarlyOutput = outputOf(args)
 	root := NewRoot(f)
 	root.SetArgs(args)
 	if wantsSettingsList(args) {
@@ -80,6 +81,7 @@ func Run(ctx context.Context, args []string, streams *iostreams.IOStreams, geten
 	if err != nil && !started {
 		err = usage(cmd, err)
 	}
+	err = withHelp(cmd, err)
 	if cerr := f.Close(); err == nil && cerr != nil && ctx.Err() == nil {
 		err = cerr
 	}
@@ -124,8 +126,8 @@ is served in ZooKeeper and in KRaft mode.`,
 	} {
 		root.AddCommand(c)
 	}
-	root.InitDefaultCompletionCmd("completion")
-	verb.DynamicFlags(f, root)
+	addCompletion(f, root)
+	strict(root)
 	return root
 }
 
@@ -161,6 +163,9 @@ func usage(cmd *cobra.Command, err error) error {
 	return &exit.Error{Code: exit.Usage, Msg: msg, Hint: hint}
 }
 
+// unreachableHint is said where nothing better is known.
+const unreachableHint = "check the addresses (-b, -z, their variables or the context) and that the servers run; --timeout gives them more time"
+
 // report prints an error once, to stderr, and returns its code. It is the only printer of errors.
 func report(f *factory.Factory, err error) exit.Code {
 	code := exit.CodeOf(err)
@@ -171,6 +176,9 @@ func report(f *factory.Factory, err error) exit.Code {
 		return exit.Failed // the reader of our output went away
 	}
 	hint := exit.HintOf(err)
+	if hint == "" && code == exit.Unreachable {
+		hint = unreachableHint
+	}
 	if f.Machine() {
 		enc := json.NewEncoder(f.IO.Err)
 		enc.SetEscapeHTML(false)

@@ -113,8 +113,12 @@ func completeTree(f *factory.Factory, c *cobra.Command) {
 	}
 }
 
+// beginning keeps a completion within its time and to words that begin with what was typed.
 func beginning(fn verb.Completer) verb.Completer {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), verb.CompletionTime)
+		defer cancel()
+		cmd.SetContext(ctx)
 		words, directive := fn(cmd, args, typed)
 		return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) }), directive
 	}

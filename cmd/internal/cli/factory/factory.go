@@ -31,6 +31,9 @@ type Factory struct {
 	// Undoing is the journal's key of the entry that the running command takes back; empty for none.
 	Undoing string
 
+	// EarlyOutput is -o as it stands among the arguments: what counts until they are parsed, and when that fails.
+	EarlyOutput string
+
 	// NewAdmin replaces the cluster in tests.
 	NewAdmin func(ctx context.Context, cfg admin.Config) (*admin.Client, error)
 
@@ -354,6 +357,9 @@ func (f *Factory) Machine() bool {
 		if v, err := f.Flags.GetString(FlagOutput); err == nil && f.Flags.Changed(FlagOutput) {
 			return output.Format(v).Machine()
 		}
+	}
+	if f.EarlyOutput != "" {
+		return output.Format(f.EarlyOutput).Machine()
 	}
 	return output.Format(f.Getenv(EnvOf(FlagOutput))).Machine()
 }
