@@ -150,11 +150,11 @@ func labAdmin() []LabScenario {
 	return []LabScenario{
 		{Name: "orphan-topic-config", Finding: "orphan-topic-config",
 			Summary: "there is configuration for a topic that does not exist",
-			Lesson:  "kctl leftovers list, then kctl leftovers clean topic-config",
+			Lesson:  "kctl leftovers list, then kctl leftovers clean topic-config; both with --older-than 1s before it is a minute old",
 			Edits:   created(znode.ConfigEntityPath(znode.TopicConfig, "lab-gone"), config)},
 		{Name: "orphan-broker-config", Finding: "orphan-broker-config",
 			Summary: "a broker that was decommissioned has left a throttle behind",
-			Lesson:  "kctl leftovers list, then kctl leftovers clean broker-config",
+			Lesson:  "kctl leftovers list, then kctl leftovers clean broker-config; both with --older-than 1s before it is a minute old",
 			Edits: created(znode.ConfigEntityPath(znode.BrokerConfig, "7777"),
 				string(znode.Config{Values: map[string]string{"leader.replication.throttled.rate": "1000"}}.Encode()))},
 		{Name: "kraft-migration-present", Finding: "kraft-migration-present",

@@ -68,6 +68,8 @@ func runList(ctx context.Context, f *factory.Factory) error {
 		for _, r := range records {
 			running[r.Scenario] = true
 		}
+	} else {
+		f.Say("without -z nobody knows which are under way")
 	}
 	var out []rows.Scenario
 	for _, s := range plan.LabScenarios() {
