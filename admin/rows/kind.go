@@ -141,6 +141,8 @@ func typeSchema(t reflect.Type) map[string]any {
 		return map[string]any{"type": "object", "additionalProperties": typeSchema(t.Elem())}
 	case reflect.Struct:
 		return objectSchema(t)
+	case reflect.Interface: // whatever JSON has
+		return map[string]any{}
 	default:
 		return map[string]any{"type": "integer"}
 	}

@@ -163,6 +163,8 @@ func fill(t *testing.T, v reflect.Value, kind, name string) {
 		fill(t, value, kind, name)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf("3").Convert(v.Type().Key()), value)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(word(kind, name)))
 	case reflect.String:
 		v.SetString(word(kind, name))
 	case reflect.Bool:

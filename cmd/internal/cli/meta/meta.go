@@ -92,6 +92,7 @@ func EachKind(add func(name string, row any, list bool)) {
 	add("LeaderAndISR", rows.LeaderAndISR{}, true)
 	add("LeaderAndISRChange", rows.LeaderAndISRChange{}, true)
 	add("LeaderAndISREvent", rows.LeaderAndISREvent{}, false)
+	add("ZnodeEvent", rows.ZnodeEvent{}, false)
 	add("ReplicaLag", rows.ReplicaRate{}, true) // the pace is there with --watch only
 	add("Transition", rows.Transition{}, true)
 	add("Group", rows.Group{}, true)

@@ -21,7 +21,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(f *factory.Factory) *cobra.Command {
-	return verb.NewGroup("zk", "The ZooKeeper tree as stored; needs -z", newLs(f), newGet(f), newTree(f), newStat(f),
+	return verb.NewGroup("zk", "The ZooKeeper tree as stored; needs -z", newLs(f), newGet(f), newTree(f), newStat(f), newWatch(f),
 		newSet(f), newCreate(f), newDelete(f))
 }
 
