@@ -45,8 +45,11 @@ type moveLane struct {
 	open map[cluster.TopicPartition]uint64
 }
 
-// moveChunk is the size of one read.
-const moveChunk = 1 << 20
+// moveChunk is the size of one read, moveLastReads how many of them may be left to be copied under the partition's lock.
+const (
+	moveChunk     = 1 << 20
+	moveLastReads = 4
+)
 
 func newMoves(m *Manager) *moves { return &moves{m: m, lanes: map[logexec.Lane]*moveLane{}} }
 
@@ -235,7 +238,7 @@ func (l *moveLane) finish(p *partition, log, future *storage.Log, buf *[]byte) (
 	if p.dead || p.log != log || p.core.Role() == replica.Offline {
 		return true, nil // the next step looks anew
 	}
-	next, n, err := logexec.FinishMove(p.m.storage, log, future, moveChunk, buf)
+	next, n, err := logexec.FinishMove(p.m.storage, log, future, moveChunk, moveLastReads, buf)
 	p.m.throttles.moves.record(p.m.opts.Now(), n)
 	if err != nil && logexec.LostInMove(p.m.storage, log) {
 		p.step(replica.LogFailed{At: p.m.opts.Now()}, &a)

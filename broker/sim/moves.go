@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	moveChunk = 2 << 10 // so small that a move takes many steps, and things happen between them
+	moveChunk = 2 << 10 // at most; so small that a move takes many steps, and things happen between them
 	movePause = 100 * time.Millisecond
 )
 
@@ -76,15 +76,39 @@ func (p *part) moveStep() {
 		work()
 	}
 	if n.up && n.parts[p.tp] == p {
-		p.moveAfter(s.between(time.Millisecond, 20*time.Millisecond))
+		pause := 20 * time.Millisecond
+		if s.chance(0.2) { // a slow disk: the log may be cut off and written anew meanwhile
+			pause = 3 * time.Second
+		}
+		p.moveAfter(s.between(time.Millisecond, pause))
 	}
+}
+
+// drawChunk makes some steps of one batch, so that a move stops above the high watermark too.
+func (s *Sim) drawChunk() int {
+	if s.rng.IntN(3) == 0 && !s.healed {
+		return 1
+	}
+	return moveChunk
+}
+
+// drawReads leaves some moves above the high watermark, and makes sure that they end.
+func (s *Sim) drawReads() int {
+	if s.rng.IntN(2) == 0 && !s.healed {
+		return 1
+	}
+	return 4
 }
 
 // moveOn is what the broker's shell does in one step.
 func (p *part) moveOn(future *storage.Log) {
 	n, s := p.n, p.n.sim
 	var buf []byte
-	count, err := logexec.CopyMove(p.log, future, p.core.HighWatermark(), moveChunk, &buf)
+	bound := p.core.HighWatermark()
+	if s.chance(0.4) { // the last steps go on above it, and may be interrupted
+		bound = p.log.LogEndOffset()
+	}
+	count, err := logexec.CopyMove(p.log, future, bound, s.drawChunk(), &buf)
 	n.throttles.moves.Record(s.now, count)
 	if err == nil && count == 0 {
 		if err = logexec.FlushMove(future); err == nil {
@@ -116,7 +140,7 @@ func (p *part) finishMove(future *storage.Log) error {
 	log := p.log
 	want, whole := p.wholeLog(log)
 	var buf []byte
-	next, count, err := logexec.FinishMove(n.store, log, future, moveChunk, &buf)
+	next, count, err := logexec.FinishMove(n.store, log, future, s.drawChunk(), s.drawReads(), &buf)
 	n.throttles.moves.Record(s.now, count)
 	if err != nil || next == nil {
 		return err

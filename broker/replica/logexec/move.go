@@ -15,9 +15,6 @@ import (
 // work with the partition; FinishMove copies the rest, when it is little, and swaps the logs, while nobody else does.
 // What the current log cuts off meanwhile the future log cuts off too, found by leader epochs as a follower finds it.
 
-// moveLastReads is how many chunks may be left to be copied by FinishMove.
-const moveLastReads = 4
-
 // MoveError says why a move cannot go on.
 type MoveError struct {
 	Dir   string // the log directory that failed; empty when none did
@@ -152,16 +149,19 @@ func align(log, future *storage.Log) error {
 // FlushMove makes what was copied durable, so that little is left to be done by FinishMove. Failures are *MoveError.
 func FlushMove(future *storage.Log) error { return blame(future.Dir(), future.Flush()) }
 
-// FinishMove copies the rest and swaps the logs, if the rest is little. The caller lets nobody change the partition
+// FinishMove copies the rest and swaps the logs, if the rest is little: no more than reads chunks. The caller lets nobody change the partition
 // meanwhile. next is the partition's log from then
 // on; nil without an error when there is more to copy, or when the move is not what it was. After a *MoveError the
 // partition's log may be unusable: LostInMove tells.
-func FinishMove(m *storage.Manager, log, future *storage.Log, chunk int, buf *[]byte) (next *storage.Log, copied int, err error) {
+func FinishMove(m *storage.Manager, log, future *storage.Log, chunk, reads int, buf *[]byte) (next *storage.Log, copied int, err error) {
 	tp := log.TopicPartition()
 	if now, ok := m.Future(tp); !ok || now != future || LostInMove(m, log) {
 		return nil, 0, nil
 	}
-	for range moveLastReads {
+	if err := align(log, future); err != nil {
+		return nil, 0, blame(future.Dir(), err)
+	}
+	for range reads {
 		if future.LogEndOffset() >= log.LogEndOffset() {
 			break
 		}
@@ -172,9 +172,6 @@ func FinishMove(m *storage.Manager, log, future *storage.Log, chunk int, buf *[]
 	}
 	if future.LogEndOffset() != log.LogEndOffset() {
 		return nil, copied, nil
-	}
-	if err := align(log, future); err != nil {
-		return nil, copied, blame(future.Dir(), err)
 	}
 	next, err = m.Promote(tp)
 	if errors.Is(err, storage.ErrUnexpectedOffset) || errors.Is(err, storage.ErrNoFuture) {
