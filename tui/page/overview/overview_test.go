@@ -283,7 +283,7 @@ func TestAgeIsSaid(t *testing.T) {
 		t.Error("stale after four seconds")
 	}
 	m, _ = m.Update(data.Clock{Now: at().Add(61 * time.Second)}) // the next answer does not come
-	if !strings.Contains(m.View(), "  STALE 1m1s  ") {
+	if !strings.Contains(m.View(), "  STALE 1m1s  was 1 OFFLINE") {
 		t.Errorf("not stale after a minute:\n%s", m.View())
 	}
 	m, _ = m.Update(data.SnapshotLoaded{Seq: m.seq, Snapshot: testSnapshot(), At: at().Add(62 * time.Second)})

@@ -73,10 +73,14 @@ func (m *Model) title() string {
 		return head + "  reading the cluster"
 	}
 	c := m.total
+	state := m.state(c)
 	if age := m.age(); age != "" {
 		head += "  " + age
+		if !m.paused {
+			state = "was " + state // nobody knows what it is now
+		}
 	}
-	return fmt.Sprintf("%s  %s  controller %s  brokers %d/%d  partitions %d  %s  %s", head, m.state(c), rows.IDText(c.Controller),
+	return fmt.Sprintf("%s  %s  controller %s  brokers %d/%d  partitions %d  %s  %s", head, state, rows.IDText(c.Controller),
 		c.Brokers, c.Brokers+c.BrokersDown, c.Partitions, m.loadedAt.Format("15:04:05"), c.ClusterID)
 }
 
