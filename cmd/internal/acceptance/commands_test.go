@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -211,6 +212,38 @@ func TestUnknownFlagsAndArguments(t *testing.T) {
 			if code != 2 || out.Len() > 0 || !strings.Contains(errb.String(), "no-such-") {
 				t.Errorf("kctl %q: exit %d\n%s%s", args, code, out, errb)
 			}
+		}
+	}
+}
+
+// TestNamedTestsExist: every test that docs/testing.md names is one of this module, so that its tables cannot go stale.
+func TestNamedTestsExist(t *testing.T) {
+	const module = "../../.."
+	page, err := os.ReadFile(filepath.Join(module, "docs", "testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir(module, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(data, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllSubmatch(page, -1)
+	if len(named) < 20 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !tests[string(m[1])] {
+			t.Errorf("docs/testing.md names %s, which is no test", m[1])
 		}
 	}
 }

@@ -143,7 +143,8 @@ func exitCodes(root *cobra.Command) string {
 // wantsSettingsList finds -X list, which needs no verb.
 func wantsSettingsList(args []string) bool {
 	for i, a := range args {
-		if a == "-X" && i+1 < len(args) && args[i+1] == "list" || a == "-Xlist" || a == "--property=list" {
+		// help is what rpk calls it.
+		if a == "-X" && i+1 < len(args) && (args[i+1] == "list" || args[i+1] == "help") || a == "-Xlist" || a == "-Xhelp" || a == "--property=list" {
 			return true
 		}
 	}

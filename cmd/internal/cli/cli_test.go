@@ -273,6 +273,7 @@ func TestVersionSchemaAndDocs(t *testing.T) {
 	k.run("schema").want(exit.OK, "LeaderAndISR\nLeaderAndISRChange\nLeaderAndISRChangeList\n", "")
 	k.run("schema", "PartitionList").want(exit.OK, `"preferredLeader"`, "")
 	k.run("-X", "list").want(exit.OK, "sasl.jaas.config", "")
+	k.run("topics", "list", "-X", "help").want(exit.OK, "sasl.jaas.config", "")
 	k.run("history", "-o", "json").want(exit.OK, `"kind": "ChangeList"`, "")
 	k.run("completion", "bash").want(exit.OK, "bash completion", "")
 	dir := t.TempDir()
