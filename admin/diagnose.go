@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"encoding/binary"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +11,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"crypto/x509"
 )
 
-// diagnoseTime bounds the search for the cause of a failed first contact.
-const diagnoseTime = time.Second
+// diagnoseTime bounds the search for the cause of a failed first contact. What stands at the address mostly answers at
+// once; all of the time is used for one that says nothing, or for a machine that is busy.
+const diagnoseTime = 2 * time.Second
 
 // diagnose turns the failures of all bootstrap servers into one error that names the cause and the setting
 // to change. A failure without a plain cause is looked into with a connection of its own.
@@ -75,19 +72,18 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 		return cause{text: short(err)}
 	}
 	_ = conn.Close()
-	if isZooKeeper(ctx, addr) {
+	switch spokenBy(ctx, addr) {
+	case zookeeperSpoken:
 		return cause{
 			text: "this is a ZooKeeper server, not a broker", kind: Unreachable,
 			hint: fmt.Sprintf("give ZooKeeper with -z %s, and a broker (usually port 9092) with -b", addr),
 		}
-	}
-	if speaksKafka(ctx, addr) {
+	case kafkaSpoken:
 		return causeOfKafka(addr, errs, c.cfg.SASL != nil)
-	}
-	if speaksTLS(ctx, addr) {
+	case tlsSpoken:
 		return cause{
 			text: "the listener speaks TLS, the client does not", kind: Unreachable,
-			hint: "set security.protocol=SSL (or SASL_SSL), with -X or --command-config",
+			hint: "set security.protocol=" + c.protocolWith("SSL") + ", with -X or --command-config",
 		}
 	}
 	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }) {
@@ -128,7 +124,7 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 		case errors.As(err, &unknown):
 			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM)", kind: Unreachable}
 		case errors.As(err, &host):
-			return cause{text: host.Error(), hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)", kind: Unreachable}
+			return causeOfName(host)
 		case errors.As(err, &invalid):
 			return causeOfCertificate(invalid)
 		}
@@ -136,63 +132,17 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 			return cs
 		}
 	}
-	if speaksKafka(ctx, addr) {
+	if c.cfg.SASL == nil && slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, io.EOF) }) && c.kafkaOverTLS(ctx, addr) {
+		return cause{
+			text: "the broker closes the connection: its listener asks for a login", kind: Unauthorized,
+			hint: "set security.protocol=SASL_SSL, sasl.mechanism and sasl.jaas.config, with -X or --command-config",
+		}
+	}
+	if spokenBy(ctx, addr) == kafkaSpoken {
 		return cause{
 			text: "the listener does not speak TLS, the client does", kind: Unreachable,
-			hint: "set security.protocol=PLAINTEXT (or SASL_PLAINTEXT), or use the port of the TLS listener",
+			hint: "set security.protocol=" + c.protocolWith("PLAINTEXT") + ", or use the port of the TLS listener",
 		}
 	}
 	return cause{text: short(errs[0])}
-}
-
-// exchange sends bytes and returns the first part of the answer, bounded in size and time.
-func exchange(ctx context.Context, addr string, send []byte) []byte {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
-	if d, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(d)
-	}
-	if _, err := conn.Write(send); err != nil {
-		return nil
-	}
-	buf := make([]byte, 256)
-	n, _ := io.ReadAtLeast(conn, buf, 8)
-	return buf[:n]
-}
-
-// isZooKeeper sends a four-letter word: a server answers it, or says that it is not in its whitelist.
-func isZooKeeper(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTime/3)
-	defer cancel()
-	a := exchange(ctx, addr, []byte("srvr"))
-	return bytes.HasPrefix(a, []byte("Zookeeper version")) || bytes.Contains(a, []byte("srvr is not executed")) ||
-		bytes.HasPrefix(a, []byte("This ZooKeeper instance"))
-}
-
-// speaksKafka sends ApiVersions v0 and looks for its correlation id in the answer.
-func speaksKafka(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTime/3)
-	defer cancel()
-	const correlation = 0x6b63746c
-	req := []byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 0, 0xff, 0xff}
-	binary.BigEndian.PutUint32(req[8:], correlation)
-	a := exchange(ctx, addr, req)
-	return len(a) >= 8 && binary.BigEndian.Uint32(a[4:]) == correlation
-}
-
-func speaksTLS(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTime/3)
-	defer cancel()
-	// Only whether a handshake starts is of interest; nothing is sent over this connection.
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		_, isAlert := errors.AsType[tls.AlertError](err)
-		var op *net.OpError
-		return isAlert || errors.As(err, &op) && op.Op == "remote error"
-	}
-	_ = conn.Close()
-	return true
 }

@@ -55,7 +55,7 @@ var since = map[kmsg.Key]string{
 func (c *Client) explainVersion(ctx context.Context, addr string, req kmsg.Request, err error) error {
 	key := kmsg.Key(req.Key())
 	_, isCode := errors.AsType[*kerr.Error](err)
-	if err == nil || key == kmsg.ApiVersions || classify(err) == Unreachable || isCode && !errors.Is(err, kerr.UnsupportedVersion) {
+	if err == nil || key == kmsg.ApiVersions || classify(err) == Unreachable || certificateRefused(err) || isCode && !errors.Is(err, kerr.UnsupportedVersion) {
 		return err
 	}
 	version := since[key]

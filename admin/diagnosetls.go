@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +21,37 @@ func causeOfCertificate(invalid x509.CertificateInvalidError) cause {
 		cs.hint = "renew the broker's certificate (ssl.keystore.location of the broker), or set this machine's clock"
 	}
 	return cs
+}
+
+// causeOfName names what the certificate is for.
+func causeOfName(host x509.HostnameError) cause {
+	cs := cause{text: host.Error(), kind: Unreachable, hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)"}
+	if host.Certificate == nil {
+		return cs
+	}
+	names := slices.Clone(host.Certificate.DNSNames)
+	for _, ip := range host.Certificate.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) > 0 {
+		cs.text = fmt.Sprintf("the broker's certificate is for %s, not for %s", strings.Join(names, ", "), host.Host)
+	}
+	return cs
+}
+
+// protocolWith names the security.protocol over a transport, SSL or PLAINTEXT: where a login is configured the one with it.
+func (c *Client) protocolWith(transport string) string {
+	if c.cfg.SASL != nil {
+		return "SASL_" + transport
+	}
+	return transport + " (or SASL_" + transport + ")"
+}
+
+// certificateRefused reports whether err is about the broker's certificate: no question to the broker gets further.
+func certificateRefused(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	_, alert := alertOfPeer(err)
+	return ok || alert
 }
 
 // The alerts of TLS (RFC 8446, section 6) that have a plain cause.

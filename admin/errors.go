@@ -59,10 +59,13 @@ func KindOf(err error) Kind {
 	return classify(err)
 }
 
-// HintOf returns the hint of err, if it has one.
+// HintOf returns the hint of err, if it has one. What an authorizer refuses has one always.
 func HintOf(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*Error](err); ok && e.Hint != "" {
 		return e.Hint
+	}
+	if isAuthorization(err) && !errors.Is(err, zkop.ErrNoAuth) {
+		return "the user lacks a permission: an administrator sees its rules with kctl acls list --principal User:NAME, and gives one with kctl acls create"
 	}
 	return ""
 }

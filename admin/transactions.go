@@ -167,6 +167,9 @@ func (c *Client) DescribeTransactions(ctx context.Context, ids []string) ([]mode
 		}
 		return codes, err
 	})
+	if err := allRefused(ids, errs, found); err != nil {
+		return nil, err
+	}
 	out := make([]model.TransactionState, len(ids))
 	for i, id := range ids {
 		out[i] = model.TransactionState{ID: id, Coordinator: cluster.NoLeader, ProducerID: -1, ProducerEpoch: -1}
@@ -185,6 +188,24 @@ func (c *Client) DescribeTransactions(ctx context.Context, ids []string) ([]mode
 		}
 	}
 	return out, nil
+}
+
+// allRefused is the refusal when the authorizer let none of the ids be described.
+func allRefused(ids []string, errs map[string]error, found *answers[transactionAnswer]) error {
+	var first error
+	for _, id := range ids {
+		err := errs[id]
+		if a, ok := found.get(id); err == nil && ok {
+			err = kerr.ErrorForCode(a.code)
+		}
+		if !isAuthorization(err) {
+			return nil
+		}
+		if first == nil {
+			first = wrap(err, "transactional id %s", id)
+		}
+	}
+	return first
 }
 
 // OpenTransactions asks the leaders of the targets (all partitions when empty; those led by one broker when broker is not
