@@ -214,7 +214,11 @@ func kctlDecodes(t *testing.T, decoder string, files []string) map[string]any {
 		if p := row.Decoded["problem"]; p != nil {
 			t.Errorf("%s:%s: %v", row.File, row.Offset, row.Decoded)
 		}
-		one := map[string]any{"data": row.Decoded["data"]}
+		data := row.Decoded["data"]
+		if data == nil { // a record without fields
+			data = map[string]any{}
+		}
+		one := map[string]any{"data": data}
 		if decoder == "metadata" {
 			one["type"] = row.Decoded["type"]
 		} else {
