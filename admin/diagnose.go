@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -105,6 +106,11 @@ func causeOfKafka(addr string, errs []error, loggedIn bool) cause {
 				text: "the broker closes the connection: its listener asks for a login", kind: Unauthorized,
 				hint: "set security.protocol=SASL_PLAINTEXT (or SASL_SSL), sasl.mechanism and sasl.jaas.config, with -X or --command-config",
 			}
+		}
+	}
+	for _, err := range errs {
+		if !errors.Is(err, syscall.ECONNREFUSED) { // which is another broker's: this one takes connections
+			return cause{text: short(err)}
 		}
 	}
 	return cause{text: short(errs[0])}
