@@ -224,12 +224,20 @@ func (w *wire) value(f *field, version int16) any {
 	case uuidT:
 		return base64.RawURLEncoding.EncodeToString(w.take(16))
 	case structT:
-		if f.nullable && !f.many && w.number(1) < 0 {
+		if f.nullable && !f.many && w.absent(f) {
 			return nil
 		}
 		return w.record(f.sub, version)
 	}
 	return w.sized(f)
+}
+
+// absent reads whether a structure is null: in the tagged section it is preceded by 0 or 1, elsewhere by -1 or 1.
+func (w *wire) absent(f *field) bool {
+	if f.tag >= 0 {
+		return w.uvarint() == 0
+	}
+	return w.number(1) < 0
 }
 
 // sized reads text or bytes.

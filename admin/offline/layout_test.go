@@ -61,6 +61,11 @@ func TestDecodeGroupsOfTheNewProtocol(t *testing.T) {
 	if d.Type != "consumer-group-member" || d.Group != "g" || d.Key["memberId"] != "m" || dataOf(t, d) != want || d.Problem != "" {
 		t.Errorf("%+v\n%s\n%s", d, dataOf(t, d), want)
 	}
+	// as Apache Kafka 4.1.1 writes it: the tagged structure is null
+	d = DecodeOffsets(key, []byte("\x00\x00\x00\x00\x11console-consumer\x0b/127.0.0.1\x02\x09newgroup\x01\x00\x04\x93\xe0\x00\x01\x00\x01\x00"))
+	if v, ok := d.Data["classicMemberMetadata"]; !ok || v != nil || d.Problem != "" || d.Data["rebalanceTimeoutMs"] != int64(300000) {
+		t.Errorf("%+v", d)
+	}
 	d = DecodeOffsets([]byte("\x00\x08\x00\x01g\x00\x01m"), nil)
 	if d.Type != "consumer-group-current-assignment" || !d.Tombstone || d.Problem != "" {
 		t.Errorf("%+v", d)
