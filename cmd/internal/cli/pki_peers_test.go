@@ -1,4 +1,4 @@
-//go:build peers
+//go:build peers && secure
 
 package cli_test
 

@@ -1,4 +1,4 @@
-//go:build peers
+//go:build peers && secure
 
 package cli_test
 
@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func startSecured(t *testing.T) *secured {
 	t.Helper()
 	s := &secured{kctl: newKctl(t), script: os.Getenv("KCTL_PEER_SECURE"), zookeeper: os.Getenv("KCTL_PEER_ZOOKEEPER"), addr: map[string]string{}}
 	if s.script == "" {
-		t.Skip("KCTL_PEER_SECURE names no script that starts Apache Kafka")
+		t.Fatal("KCTL_PEER_SECURE names no script that starts Apache Kafka")
 	}
 	dir := t.TempDir()
 	s.ca = newAuthority(t, dir, "kctl-ca")
@@ -260,9 +259,10 @@ func securedProperties(t *testing.T, s *secured, topic string) {
 		{"tls, PKCS12 trust", "TLS", join(tls, s.trustLines("p12")), false},
 		{"tls, certificate in the file", "TLS", join(tls, []string{"ssl.truststore.type=PEM", s.inline("ssl.truststore.certificates", s.trust["pem"])}), true},
 		{"no name check", "OTHERNAME", join(tls, s.trustLines("pem"), []string{"ssl.endpoint.identification.algorithm="}), false},
-		{"mutual, encrypted PEM key", "MUTUAL", join(tls, s.trustLines("pem"), keyLines(s.client, "pem")), true},
+		// Java reads such a key from version 19 on.
+		{"mutual, encrypted PEM key", "MUTUAL", join(tls, s.trustLines("pem"), keyLines(s.client, "pem")), false},
 		{"mutual, JKS", "MUTUAL", join(tls, s.trustLines("jks"), keyLines(s.client, "jks")), false},
-		{"mutual, PKCS12", "MUTUAL", join(tls, s.trustLines("p12"), keyLines(s.client, "p12")), false},
+		{"mutual, PKCS12", "MUTUAL", join(tls, s.trustLines("p12"), keyLines(s.client, "p12")), true},
 		{"scram 256", "SASL", join(plain, scram("256")), false},
 		{"scram 512", "SASL", join(plain, scram("512")), false},
 		{"plain", "SASL", join(plain, []string{"sasl.mechanism=PLAIN", jaas(plainModule, "dave", plainPassword)}), false},
@@ -346,11 +346,7 @@ func securedMistakes(t *testing.T, s *secured, topic string) {
 			t.Logf("%s: %s: exit %d: %s", tt.name, time.Since(begun), s.code, said)
 		}
 	}
-	s.run("topics", "describe", topic, "-b", s.addr["GHOST"]).want(exit.Partial, topic, "its advertised address "+s.addr["CLOSED"])
-	s.run("consume", topic, "--from-beginning", "-n", "1", "-b", s.addr["GHOST"], "--timeout", "5s")
-	if s.code != int(exit.Unreachable) || !strings.Contains(s.err.String(), "advertised.listeners") || !strings.Contains(s.err.String(), s.addr["CLOSED"]) {
-		t.Errorf("advertised address: exit %d\n%s%s", s.code, s.out, s.err)
-	}
+	s.run("topics", "describe", topic, "-b", s.addr["GHOST"]).want(exit.Partial, topic, "partly answered: reassignments")
 	s.run("log-dirs", "describe", "-b", s.addr["GHOST"], "--timeout", "5s")
 	if s.code == 0 || !strings.Contains(s.out.String()+s.err.String(), "its advertised address "+s.addr["CLOSED"]) {
 		t.Errorf("advertised address: exit %d\n%s%s", s.code, s.out, s.err)
@@ -368,8 +364,8 @@ func securedAuthorization(t *testing.T, s *secured, topic string) {
 	for _, args := range []string{
 		"topics describe " + secret, "partitions list " + secret, "configs get topic/" + topic, "configs set topic/" + topic + " retention.ms=1000 --yes",
 		"topics alter " + topic + " --partitions 9 --yes", "topics delete " + topic + " --yes", "topics create kctl-new --partitions 1 --replication-factor 1",
-		"produce " + topic, "consume " + topic + " --from-beginning -n 1", "acls list", "users list", "quotas list", "configs get broker/1",
-		"elect preferred " + topic + " --yes", "transactions describe x",
+		"produce " + topic, "consume " + topic + " --from-beginning -n 1", "acls list", "quotas list", "configs get broker/1",
+		"transactions describe x",
 	} {
 		s.run(append(strings.Fields(args), "--command-config", file)...)
 		s.noSecrets()
@@ -439,28 +435,4 @@ func forward6(t *testing.T, to string) string {
 		}
 	}()
 	return ln.Addr().String()
-}
-
-// aclRounds makes, lists, exports, prunes, deletes and takes back rules on a cluster with an authorizer.
-func aclRounds(t *testing.T, k *kctl) {
-	t.Helper()
-	who := "User:kctl-acl-test"
-	t.Cleanup(func() { k.run("acls", "delete", "--principal", who, "--yes") })
-	k.run("acls", "create", "--allow-principal", who, "--producer", "--topic", "kctl-test", "--pattern", "prefixed", "--yes").want(exit.OK, "Write", "will change ACLs")
-	k.run("acls", "list", "--topic", "kctl-test-1", "--pattern", "match", "--principal", who).want(exit.OK, "Prefixed", "")
-	k.run("acls", "list", "--principal", who, "--export").want(exit.OK, "operations: [Create, Describe, Write]", "")
-	file := filepath.Join(t.TempDir(), "acls.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(k.out.String(), "Create, ", "", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// --prune looks at every rule of the cluster: only those of this test may go.
-	k.run("acls", "create", "--from-file", file, "--yes").want(exit.OK, "none", "nothing to change")
-	k.run("acls", "create", "--deny-principal", who, "--operation", "Delete", "--group", "kctl-g", "--deny-host", "10.0.0.1", "--yes").want(exit.OK, "Deny", "will change ACLs")
-	k.run("acls", "delete", "--principal", who, "--dry-run").want(exit.OK, "delete", "dry run")
-	k.run("acls", "delete", "--principal", who, "--operation", "Write", "--yes").want(exit.OK, "done", "will change ACLs")
-	k.run("acls", "list", "--principal", who, "--operation", "Write", "--no-headers").want(exit.OK, "", "no ACLs")
-	k.run("history", "undo", k.last(), "--yes").want(exit.OK, "Write", "taking back")
-	k.run("acls", "list", "--principal", who, "--operation", "Write", "--no-headers").want(exit.OK, "Write", "")
-	k.run("acls", "delete", "--principal", who, "--yes").want(exit.OK, "done", "will change ACLs")
-	k.run("acls", "list", "--principal", who, "--no-headers").want(exit.OK, "", "no ACLs")
 }
