@@ -34,6 +34,7 @@ type Producer struct {
 	sent  int64
 	fatal context.CancelCauseFunc
 	ctx   context.Context // ends with the first failure, so that the input is not read on
+	dials *dialWatch
 }
 
 // acksOf and codecs turn words into the library's values.
@@ -92,7 +93,8 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 		return nil, err
 	}
 	// The library starts at any of its seeds and waits for a silent one: it gets the one that just answered.
-	opts := append(c.options(seeds[:1]),
+	dials := c.watchDials()
+	opts := append(c.options(seeds[:1]), kgo.WithHooks(dials),
 		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
 		kgo.UnknownTopicRetries(3),
@@ -112,7 +114,7 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	if err != nil {
 		return nil, &Error{Kind: BadInput, Msg: "producer configuration", Err: err}
 	}
-	p := &Producer{cl: cl, opts: o}
+	p := &Producer{cl: cl, opts: o, dials: dials}
 	p.ctx, p.fatal = context.WithCancelCause(ctx)
 	return p, nil
 }
@@ -140,7 +142,7 @@ func (p *Producer) ProduceRecord(rec *Record) error {
 			return
 		}
 		if p.err == nil && !errors.Is(err, context.Canceled) {
-			p.err = produceErr(err, p.opts.Topic)
+			p.err = produceErr(err, p.opts.Topic, p.dials.unreachable())
 			p.fatal(p.err)
 		}
 	})
@@ -148,9 +150,12 @@ func (p *Producer) ProduceRecord(rec *Record) error {
 }
 
 // produceErr says where to look when the brokers did not take a record in time: the library's error for that
-// does not carry the brokers' own.
-func produceErr(err error, topic string) error {
+// does not carry the brokers' own. unreachable is why a broker cannot be reached, when one cannot.
+func produceErr(err error, topic string, unreachable error) error {
 	if errors.Is(err, kgo.ErrRecordTimeout) || errors.Is(err, kgo.ErrRecordRetries) {
+		if unreachable != nil {
+			return wrap(unreachable, "produce to topic %s: not acknowledged in time", topic)
+		}
 		return &Error{
 			Kind: Unreachable, Msg: fmt.Sprintf("produce to topic %s: the brokers did not acknowledge in time", topic),
 			Hint: fmt.Sprintf("kctl partitions list %s -o wide shows leaders and whether the ISR is below min.insync.replicas", topic),
@@ -224,12 +229,17 @@ func (c *Client) Consume(ctx context.Context, o ConsumeOptions, fn func(*Record)
 	if err != nil {
 		return 0, err
 	}
-	cl, err := kgo.NewClient(append(c.options(seeds[:1]), consumeOptions(o, spans)...)...)
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	limit := max(c.cfg.Timeout, 30*time.Second)
+	dials := c.watchDials()
+	dials.limit, dials.give = limit, give
+	cl, err := kgo.NewClient(append(c.options(seeds[:1]), append(consumeOptions(o, spans), kgo.WithHooks(dials))...)...)
 	if err != nil {
 		return 0, &Error{Kind: BadInput, Msg: "consumer configuration", Err: err}
 	}
 	defer cl.CloseAllowingRebalance()
-	n, err := consumeLoop(ctx, cl, o, remainingOf(spans), &patience{limit: max(c.cfg.Timeout, 30*time.Second)}, fn)
+	n, err := consumeLoop(ctx, cl, o, remainingOf(spans), &patience{limit: limit, dials: dials}, fn)
 	if o.Group != "" {
 		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 		defer cancel()
@@ -276,6 +286,7 @@ func consumeOptions(o ConsumeOptions, spans map[int32]span) []kgo.Opt {
 type patience struct {
 	limit time.Duration
 	since time.Time // zero while all is well
+	dials *dialWatch
 }
 
 // fatal returns err when it ends the polling.
@@ -303,6 +314,9 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left rem
 		fs := cl.PollFetches(pctx)
 		idle := o.Until > 0 && pctx.Err() != nil && ctx.Err() == nil
 		cancel()
+		if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+			return n, wrap(e, "consume %s", o.Topic)
+		}
 		if ctx.Err() != nil || fs.IsClientClosed() {
 			return n, nil
 		}
@@ -320,6 +334,7 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left rem
 		}
 		if !fs.Empty() {
 			p.since = time.Time{}
+			p.dials.arrived()
 		}
 		for it := fs.RecordIter(); !it.Done(); {
 			r := it.Next()
