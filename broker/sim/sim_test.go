@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 12, "how many seeds TestSeeds runs")
+	seeds     = flag.Int("seeds", 40, "how many seeds TestSeeds runs")
 	firstSeed = flag.Uint64("first-seed", 1, "the first of them")
 	events    = flag.Int("events", 4000, "events of each run before healing")
 	traceDir  = flag.String("trace-dir", "", "where a failing seed's trace goes; empty: a temporary folder")

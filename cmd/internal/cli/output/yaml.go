@@ -255,8 +255,9 @@ func (y *yamlWriter) quote(quoted []byte, at place) (string, error) {
 	if err := toYAML(&b, []byte(frame[0]+string(quoted)+frame[1])); err != nil {
 		return "", err
 	}
-	text, ok := strings.CutPrefix(b.String(), frame[2])
-	if text, ok = strings.CutSuffix(text, frame[3]); !ok || strings.Contains(text, "\n") || at == asKey && strings.HasPrefix(text, "? ") {
+	text, begins := strings.CutPrefix(b.String(), frame[2])
+	text, ends := strings.CutSuffix(text, frame[3])
+	if !begins || !ends || strings.Contains(text, "\n") || at == asKey && strings.HasPrefix(text, "? ") {
 		return "", errUnusual // the form of several lines depends on the indentation
 	}
 	if y.memo == nil {
