@@ -162,9 +162,11 @@ func (c *Client) probeAll(ctx context.Context, brokers []model.Broker) {
 // configsChunk bounds the topics of one DescribeConfigs request, and with it the answer.
 const configsChunk = 2000
 
-// minISR reads min.insync.replicas of topics, of many with one request, from one broker.
+// minISR reads min.insync.replicas of topics, of many with one request, from one broker. Those that could be read are
+// returned with an error too.
 func (c *Client) minISR(ctx context.Context, topics []model.Topic) (map[string]int, error) {
 	out := make(map[string]int, len(topics))
+	var refused error
 	for chunk := range slices.Chunk(topics, configsChunk) {
 		names := make([]string, len(chunk))
 		for i := range chunk {
@@ -176,15 +178,35 @@ func (c *Client) minISR(ctx context.Context, topics []model.Topic) (map[string]i
 		if err != nil {
 			return nil, err
 		}
-		minISRs(resp.(*kmsg.DescribeConfigsResponse), out)
+		found := resp.(*kmsg.DescribeConfigsResponse)
+		minISRs(found, out)
+		refused = errors.Join(refused, configsRefused(found))
 	}
-	return out, nil
+	return out, refused
+}
+
+// configsRefused says how many topics' configurations were asked for in vain, and why; nil when there are none. A topic
+// that went away meanwhile is no such.
+func configsRefused(resp *kmsg.DescribeConfigsResponse) error {
+	var first error
+	n := 0
+	for i := range resp.Resources {
+		r := &resp.Resources[i]
+		err := brokerErr(r.ErrorCode, r.ErrorMessage)
+		if err == nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
+			continue
+		}
+		if n++; n == 1 {
+			first = err
+		}
+	}
+	return wrap(first, "of %d topics not read", n)
 }
 
 func minISRs(resp *kmsg.DescribeConfigsResponse, out map[string]int) {
 	for _, r := range resp.Resources {
 		if r.ErrorCode != 0 {
-			continue // a topic that went away, or may not be seen
+			continue // configsRefused tells
 		}
 		for _, cfg := range r.Configs {
 			if cfg.Name == "min.insync.replicas" && cfg.Value != nil {

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"kctl/admin/plan"
 )
 
@@ -60,4 +63,22 @@ func FuzzDecodeLabRecord(f *testing.F) {
 			t.Errorf("%q came back as %+v, %v", data, back, err)
 		}
 	})
+}
+
+// TestConfigsRefused: a configuration that was asked for in vain is told, unless the topic just went away.
+func TestConfigsRefused(t *testing.T) {
+	resp := kmsg.NewPtrDescribeConfigsResponse()
+	why := "ZooKeeper did not answer"
+	for _, code := range []int16{0, kerr.UnknownTopicOrPartition.Code} {
+		resp.Resources = append(resp.Resources, kmsg.DescribeConfigsResponseResource{ErrorCode: code})
+	}
+	if err := configsRefused(resp); err != nil {
+		t.Errorf("nothing was refused: %v", err)
+	}
+	for range 2 {
+		resp.Resources = append(resp.Resources, kmsg.DescribeConfigsResponseResource{ErrorCode: kerr.RequestTimedOut.Code, ErrorMessage: &why})
+	}
+	if err := configsRefused(resp); err == nil || !strings.Contains(err.Error(), "of 2 topics") || !strings.Contains(err.Error(), why) {
+		t.Errorf("%v", err)
+	}
 }

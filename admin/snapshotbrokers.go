@@ -84,7 +84,7 @@ func (r *factsReader) readConfigs(ctx context.Context) error {
 		})
 		r.brokerProblems(errs)
 	})
-	var topicErr error
+	var topicErr, refused error
 	wg.Go(func() {
 		names := topicNames(r.f.Snapshot)
 		if len(names) == 0 {
@@ -98,9 +98,14 @@ func (r *factsReader) readConfigs(ctx context.Context) error {
 			if topicErr = err; err != nil {
 				return
 			}
-			maps.Copy(all, configsOf(resp.(*kmsg.DescribeConfigsResponse)))
+			found := resp.(*kmsg.DescribeConfigsResponse)
+			maps.Copy(all, configsOf(found))
+			refused = errors.Join(refused, configsRefused(found))
 		}
 		r.f.TopicConfigs = all
+		if len(all) == 0 {
+			topicErr = refused
+		}
 	})
 	wg.Wait()
 	r.f.BrokerConfigs = map[cluster.BrokerID]check.Config{}
@@ -137,7 +142,7 @@ func configsOf(resp *kmsg.DescribeConfigsResponse) map[string]check.Config {
 	out := make(map[string]check.Config, len(resp.Resources))
 	for _, res := range resp.Resources {
 		if res.ErrorCode != 0 {
-			continue // it went away, or may not be seen
+			continue // it went away, or may not be seen: see configsRefused
 		}
 		c := check.Config{}
 		for _, e := range res.Configs {

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -37,6 +39,10 @@ func (s *Service) describeConfigs(ctx context.Context, c *call) kmsg.Response {
 	return resp
 }
 
+// overridesTimeout is how long the answer waits for ZooKeeper: while there is none, the caller learns so instead of
+// taking a live broker for a dead one.
+const overridesTimeout = time.Second
+
 // askedOverrides reads the overrides of all topics of the request at once.
 func (s *Service) askedOverrides(ctx context.Context, req *kmsg.DescribeConfigsRequest) (map[string]map[string]string, error) {
 	var topics []string
@@ -45,7 +51,13 @@ func (s *Service) askedOverrides(ctx context.Context, req *kmsg.DescribeConfigsR
 			topics = append(topics, r.ResourceName)
 		}
 	}
-	return s.Dynamic.TopicOverrides(ctx, topics)
+	ctx, cancel := context.WithTimeout(ctx, overridesTimeout)
+	defer cancel()
+	overrides, err := s.Dynamic.TopicOverrides(ctx, topics)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = topicadmin.Refuse(kerr.RequestTimedOut, "the configuration of topics is in ZooKeeper, which did not answer")
+	}
+	return overrides, err
 }
 
 func (s *Service) checkTopic(name string) error {

@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -227,11 +229,40 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	}
 	// Without ZooKeeper the leaders still serve what they have.
 	wantSame(t, want, consume(t, c.Client(kgo.ConsumeTopics("events"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 100))
+	describesWithoutZooKeeper(t, c)
 	begin := time.Now()
 	for _, id := range c.IDs() {
 		c.Stop(id)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("stopping took %v", took)
+	}
+}
+
+// describesWithoutZooKeeper: what a broker knows itself it tells; for what is in ZooKeeper it says why it cannot, instead
+// of looking dead to whoever asks.
+func describesWithoutZooKeeper(t *testing.T, c *Cluster) {
+	t.Helper()
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for kind, name := range map[kmsg.ConfigResourceType]string{kmsg.ConfigResourceTypeTopic: "events", kmsg.ConfigResourceTypeBroker: "1"} {
+		r := kmsg.NewDescribeConfigsRequestResource()
+		r.ResourceType, r.ResourceName = kind, name
+		req.Resources = append(req.Resources, r)
+	}
+	resp, err := c.Client().Broker(1).RetriableRequest(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
+		switch r.ResourceType {
+		case kmsg.ConfigResourceTypeTopic:
+			if r.ErrorCode != kerr.RequestTimedOut.Code || r.ErrorMessage == nil || !strings.Contains(*r.ErrorMessage, "ZooKeeper") {
+				t.Errorf("topic: code %d, %v", r.ErrorCode, r.ErrorMessage)
+			}
+		default:
+			if r.ErrorCode != 0 || len(r.Configs) == 0 {
+				t.Errorf("broker: code %d, %d settings", r.ErrorCode, len(r.Configs))
+			}
+		}
 	}
 }
