@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/des" //nolint:gosec // keys that are encrypted with it are read, none is written
-	"crypto/pbkdf2"
+	"crypto/des"  //nolint:gosec // keys that are encrypted with it are read, none is written
 	"crypto/sha1" //nolint:gosec // the default of PBKDF2 in RFC 8018
 	"crypto/sha256"
 	"crypto/sha512"
@@ -25,7 +24,7 @@ var errKeyPassword = errors.New("the password does not open the private key")
 // keyRoundsMax bounds the work that a file can ask for; openssl asks for 2048 rounds, Java for 10,000.
 const keyRoundsMax = 10_000_000
 
-// The form of an encrypted key (PKCS#8, RFC 5958) and of its encryption (PBES2 with PBKDF2, RFC 8018).
+// The form of an encrypted key (PKCS#8, RFC 5958) and of PBES2 with PBKDF2 (RFC 8018).
 type (
 	encryptedKey struct {
 		Algorithm pkix.AlgorithmIdentifier
@@ -80,28 +79,9 @@ func decryptKey(der []byte, password string) ([]byte, error) {
 	if err := parseDER(der, &key); err != nil {
 		return nil, fmt.Errorf("an encrypted private key that is damaged: %w", err)
 	}
-	if id := key.Algorithm.Algorithm.String(); id != oidPBES2 {
-		return nil, fmt.Errorf("the private key is encrypted in an old way (%s), and only PBES2 is read", id)
-	}
-	var scheme pbes2
-	if err := parseDER(key.Algorithm.Parameters.FullBytes, &scheme); err != nil {
-		return nil, fmt.Errorf("an encrypted private key that is damaged: %w", err)
-	}
-	with, ok := keyCiphers[scheme.Encryption.Algorithm.String()]
-	if !ok {
-		return nil, fmt.Errorf("the private key is encrypted with a cipher that is not read (%s)", scheme.Encryption.Algorithm)
-	}
-	secret, err := deriveKey(scheme.Derivation, password, with.size)
+	block, iv, err := keyScheme(key.Algorithm, password)
 	if err != nil {
 		return nil, err
-	}
-	block, err := with.make(secret)
-	if err != nil {
-		return nil, err
-	}
-	var iv []byte
-	if err := parseDER(scheme.Encryption.Parameters.FullBytes, &iv); err != nil {
-		return nil, fmt.Errorf("an encrypted private key that is damaged: %w", err)
 	}
 	if len(iv) != block.BlockSize() || len(key.Data) == 0 || len(key.Data)%block.BlockSize() != 0 {
 		return nil, errors.New("an encrypted private key that is damaged: its length is not that of whole blocks")
@@ -124,30 +104,38 @@ func unpadKey(plain []byte, size int) ([]byte, error) {
 	return plain, nil
 }
 
-func deriveKey(how pkix.AlgorithmIdentifier, password string, size int) ([]byte, error) {
+// derivation is how PBKDF2 makes a key.
+type derivation struct {
+	pbkdf2Settings
+	hash func() hash.Hash
+}
+
+func derivationOf(how pkix.AlgorithmIdentifier) (d derivation, err error) {
 	switch id := how.Algorithm.String(); id {
 	case oidPBKDF2:
 	case oidScrypt:
-		return nil, errors.New("the private key is encrypted with scrypt, which Java does not read either")
+		return d, errors.New("the private key is encrypted with scrypt, which Java does not read either")
 	default:
-		return nil, fmt.Errorf("the private key is encrypted with a derivation that is not read (%s)", id)
+		return d, fmt.Errorf("the private key is encrypted with a derivation that is not read (%s)", id)
 	}
-	var s pbkdf2Settings
-	if err := parseDER(how.Parameters.FullBytes, &s); err != nil {
-		return nil, fmt.Errorf("an encrypted private key that is damaged: %w", err)
+	if err := parseDER(how.Parameters.FullBytes, &d.pbkdf2Settings); err != nil {
+		return d, fmt.Errorf("an encrypted private key that is damaged: %w", err)
 	}
-	prf := s.PRF.Algorithm.String()
-	if len(s.PRF.Algorithm) == 0 {
+	prf := d.PRF.Algorithm.String()
+	if len(d.PRF.Algorithm) == 0 {
 		prf = ""
 	}
-	h := keyHashes[prf]
-	switch {
-	case h == nil:
-		return nil, fmt.Errorf("the private key is encrypted with a hash that is not read (%s)", prf)
-	case s.Rounds < 1 || s.Rounds > keyRoundsMax:
-		return nil, fmt.Errorf("the private key asks for %d rounds of hashing, and at most %d are done", s.Rounds, keyRoundsMax)
+	if d.hash = keyHashes[prf]; d.hash == nil {
+		return d, fmt.Errorf("the private key is encrypted with a hash that is not read (%s)", prf)
 	}
-	return pbkdf2.Key(h, password, s.Salt, s.Rounds, size)
+	return d, checkRounds(d.Rounds)
+}
+
+func checkRounds(n int) error {
+	if n < 1 || n > keyRoundsMax {
+		return fmt.Errorf("the private key asks for %d rounds of hashing, and at most %d are done", n, keyRoundsMax)
+	}
+	return nil
 }
 
 // parseDER reads the whole of data.

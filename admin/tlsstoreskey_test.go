@@ -39,7 +39,12 @@ func TestEncryptedKey(t *testing.T) {
 		{"aes-256-cbc", "", "is encrypted, and no password is set", "set ssl.key.password"},
 		{"aes-256-cbc", "wrong", "the password does not open the private key", "ssl.key.password is wrong"},
 		{"scrypt", keyPassword, "scrypt", "openssl pkcs8 -topk8"},
-		{"pbes1", keyPassword, "only PBES2 is read", "openssl pkcs8 -topk8"},
+		{"pbes1", keyPassword, "", ""},
+		{"pbes1-2key", keyPassword, "", ""},
+		{"pbes1-md5", keyPassword, "", ""},
+		{"pbes1-sha1", keyPassword, "", ""},
+		{"pbes1", "wrong", "the password does not open the private key", "ssl.key.password is wrong"},
+		{"pbes1-rc2", keyPassword, "in a way that is not read", "openssl pkcs8 -topk8"},
 		{"old", keyPassword, "DEK-Info", "openssl pkcs8 -topk8"},
 	} {
 		t.Run(tt.name+" "+tt.password, func(t *testing.T) {
