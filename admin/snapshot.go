@@ -110,7 +110,12 @@ func (c *Client) snapshotProtocol(ctx context.Context, opts SnapshotOptions) (*m
 		g.Go(func() error { mins, configErr = c.minISR(ctx, s.Topics); return nil })
 	}
 	if opts.Reassignments && !opts.NoTopics {
-		g.Go(func() error { moves, moveErr = c.reassignments(ctx); return nil })
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout()) // one part of many: a controller that is gone does not hold up the rest
+			defer cancel()
+			moves, moveErr = c.reassignments(ctx)
+			return nil
+		})
 	}
 	if opts.Probe {
 		g.Go(func() error { c.probeAll(ctx, s.Brokers); return nil })
