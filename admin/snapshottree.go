@@ -17,23 +17,19 @@ func (r *factsReader) readTree(ctx context.Context) error {
 	if err := r.readOwnNodes(ctx, t); err != nil {
 		return err
 	}
-	topics, states, problems, err := r.c.readZKTopics(ctx, nil)
+	nodes, err := r.c.readTopicNodes(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_ = problems // a broken topic or state is a finding
-	t.Topics, t.States = topics, states
-	names := make([]string, len(topics))
-	for i := range topics {
-		names[i] = topics[i].Name
+	t.TopicNodes = make(map[string]check.Node, len(nodes.names))
+	for i, name := range nodes.names {
+		if nodes.answers[i].Err == nil {
+			t.TopicNodes[name] = r.node(znode.TopicPath(name), nodes.answers[i])
+		}
 	}
-	nodes, err := r.nodes(ctx, znode.BrokerTopicsPath, names)
-	if err != nil {
+	// What is broken in a topic or a state is a finding, so the problems are not kept.
+	if t.Topics, t.States, _, err = r.c.zkTopics(ctx, nodes); err != nil {
 		return err
-	}
-	t.TopicNodes = make(map[string]check.Node, len(nodes))
-	for _, n := range nodes {
-		t.TopicNodes[n.Path[len(znode.BrokerTopicsPath)+1:]] = n
 	}
 	return nil
 }

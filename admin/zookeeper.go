@@ -238,46 +238,49 @@ func (c *Client) readRegistrations(ctx context.Context, z *zkCluster, children [
 // readZKTopics reads assignments and state nodes. names nil means every topic. Topics that do not exist
 // are left out.
 func (c *Client) readZKTopics(ctx context.Context, names []string) ([]model.Topic, []model.StateNode, []model.Problem, error) {
-	var err error
-	if names == nil {
-		if names, err = c.zkChildren(ctx, znode.BrokerTopicsPath); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	reqs := make([]zkop.Request, len(names))
-	for i, n := range names {
-		reqs[i] = zkop.Request{Kind: zkop.Get, Path: znode.TopicPath(n)}
-	}
-	rs, err := c.zkDo(ctx, reqs)
+	nodes, err := c.readTopicNodes(ctx, names)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	return c.zkTopics(ctx, nodes)
+}
+
+// topicNodes are the topics' znodes as they were answered.
+type topicNodes struct {
+	names   []string
+	answers []zkop.Response // of the same length
+}
+
+// readTopicNodes reads the znodes of topics, all of them when names is nil.
+func (c *Client) readTopicNodes(ctx context.Context, names []string) (n topicNodes, err error) {
+	if names == nil {
+		if names, err = c.zkChildren(ctx, znode.BrokerTopicsPath); err != nil {
+			return n, err
+		}
+	}
+	reqs := make([]zkop.Request, len(names))
+	for i, name := range names {
+		reqs[i] = zkop.Request{Kind: zkop.Get, Path: znode.TopicPath(name)}
+	}
+	n.names = names
+	n.answers, err = c.zkDo(ctx, reqs)
+	return n, err
+}
+
+// zkTopics decodes topics and reads the states of their partitions. A topic that is gone is left out.
+func (c *Client) zkTopics(ctx context.Context, nodes topicNodes) ([]model.Topic, []model.StateNode, []model.Problem, error) {
 	var problems []model.Problem
 	var topics []model.Topic
 	changed := map[string]time.Time{}
-	for i, r := range rs {
+	for i, r := range nodes.answers {
 		if errors.Is(r.Err, zkop.ErrNoNode) {
 			continue
 		}
-		t := model.Topic{Name: names[i], Internal: isInternal(names[i]), Source: model.SourceZooKeeper}
-		zt, err := znode.DecodeTopic(names[i], r.Data)
-		if r.Err != nil {
-			err = r.Err
-		}
-		if err != nil {
-			t.Err = err.Error()
-			problems = append(problems, model.Problem{Object: "topic " + names[i], Message: err.Error()})
-			topics = append(topics, t)
-			continue
-		}
-		t.ID = zt.ID
-		changed[t.Name] = time.UnixMilli(r.Stat.Mtime)
-		for _, n := range zt.PartitionNumbers() {
-			a := zt.Partitions[n]
-			t.Partitions = append(t.Partitions, model.Partition{
-				Topic: t.Name, Partition: n, Leader: cluster.NoLeader, LeaderEpoch: cluster.NoLeaderEpoch,
-				Replicas: a.Replicas, Adding: a.Adding, Removing: a.Removing, Source: model.SourceZooKeeper,
-			})
+		t := decodeTopic(nodes.names[i], r)
+		if t.Err != "" {
+			problems = append(problems, model.Problem{Object: "topic " + t.Name, Message: t.Err})
+		} else {
+			changed[t.Name] = time.UnixMilli(r.Stat.Mtime)
 		}
 		topics = append(topics, t)
 	}
@@ -288,6 +291,28 @@ func (c *Client) readZKTopics(ctx context.Context, names []string) ([]model.Topi
 		}
 	}
 	return topics, states, append(problems, more...), err
+}
+
+// decodeTopic reads the answer about one topic's znode; what is wrong with it is in the topic's Err.
+func decodeTopic(name string, r zkop.Response) model.Topic {
+	t := model.Topic{Name: name, Internal: isInternal(name), Source: model.SourceZooKeeper}
+	zt, err := znode.DecodeTopic(name, r.Data)
+	if r.Err != nil {
+		err = r.Err
+	}
+	if err != nil {
+		t.Err = err.Error()
+		return t
+	}
+	t.ID = zt.ID
+	for _, n := range zt.PartitionNumbers() {
+		a := zt.Partitions[n]
+		t.Partitions = append(t.Partitions, model.Partition{
+			Topic: name, Partition: n, Leader: cluster.NoLeader, LeaderEpoch: cluster.NoLeaderEpoch,
+			Replicas: a.Replicas, Adding: a.Adding, Removing: a.Removing, Source: model.SourceZooKeeper,
+		})
+	}
+	return t
 }
 
 func isInternal(topic string) bool {
