@@ -3,6 +3,7 @@ package admin
 import (
 	"net"
 	"strings"
+	"unicode"
 )
 
 // ZooKeeperAddress is a parsed connect string: servers as host:port, and the chroot ("" or "/path").
@@ -95,6 +96,9 @@ func hostPort(s, defaultPort string) (string, error) {
 	}
 	if host == "" {
 		return "", badInput("%q has no host", s)
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", badInput("%q is not HOST:PORT: its host has a blank", s)
 	}
 	if n, err := net.LookupPort("tcp", port); err != nil || n < 1 {
 		return "", badInput("%q: port %q is not between 1 and 65535", s, port)
