@@ -385,6 +385,11 @@ func (c *Client) WriteAbort(ctx context.Context, m AbortMarker) error {
 	return nil
 }
 
+// fenceTimeoutMillis is the transaction timeout that the fencing request sets: Kafka's default. The coordinator also takes
+// it for the time in which its own record must be replicated, so that with a short one it answers COORDINATOR_NOT_AVAILABLE
+// for ever on all but the fastest cluster (Kafka's fenceProducers sends 1 ms: KAFKA-16570).
+const fenceTimeoutMillis = 60_000
+
 // FenceTransaction has the coordinator end what a transactional id has under way and shut out its producer: the producer's
 // epoch is raised, as if a new instance had started. It returns the new producer id and epoch.
 func (c *Client) FenceTransaction(ctx context.Context, id string) (producerID int64, epoch int16, err error) {
@@ -400,7 +405,7 @@ func (c *Client) FenceTransaction(ctx context.Context, id string) (producerID in
 		got := newAnswers[fenced]()
 		errs := c.perCoordinator(ctx, forTransactions, []string{id}, func(ctx context.Context, b cluster.BrokerID, keys []string) (map[string]int16, error) {
 			req := kmsg.NewPtrInitProducerIDRequest()
-			req.TransactionalID, req.TransactionTimeoutMillis = &keys[0], 1
+			req.TransactionalID, req.TransactionTimeoutMillis = &keys[0], fenceTimeoutMillis
 			resp, err := c.askBroker(ctx, b, req)
 			if err != nil {
 				return nil, err

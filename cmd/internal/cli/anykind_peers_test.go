@@ -96,7 +96,7 @@ func TestAnyPeerChanges(t *testing.T) {
 	k.run("produce", topic, "--partition", "0").want(exit.OK, "", "3 records")
 	k.run("consume", topic, "--group", topic, "--from-beginning", "-n", "3").want(exit.OK, "x\ny\nz\n", "")
 	k.until(exit.OK, "groups", "reset-offsets", topic, "--topic", topic, "--to-earliest", "--yes")
-	k.run("groups", "delete", topic, "--yes").want(exit.OK, "", "deleted group")
+	k.run("groups", "delete", topic, "--yes").want(exit.OK, topic, "deleted group")
 }
 
 // TestAnyPeerWithoutZooKeeper: what needs ZooKeeper says so, on clusters that have none as well.

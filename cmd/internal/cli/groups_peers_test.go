@@ -63,16 +63,18 @@ func TestPeerGroups(t *testing.T) {
 	k.untilOut(group, "groups", "list", "--state", "empty", "-o", "name")
 	k.run("groups", "reset-offsets", group, "--topic", topic+":0", "--to-offset", "7", "--execute", "-o", "json").want(exit.OK, `"done": true`, "")
 	k.run("groups", "reset-offsets", group, "--all-topics", "--shift-by", "-30", "--execute").want(exit.OK, "is before the log's start", "")
-	undo := regexp.MustCompile(`kctl (groups reset-offsets \S+ --from-file \S+ --yes)`).FindAllStringSubmatch(k.run("history", "-o", "json").out.String(), -1)
+	undo := regexp.MustCompile(`kctl (groups reset-offsets \S+ --from-file \S+ --expect \S+ --yes)`).FindAllStringSubmatch(k.run("history", "-o", "json").out.String(), -1)
 	if len(undo) != 2 {
 		t.Fatalf("the journal names %d ways back:\n%s", len(undo), k.out)
 	}
+	k.run("history", "undo", "2", "--yes").want(exit.Failed, "", "not at 7 as expected")
+	k.run("history", "undo", "3", "--yes").want(exit.OK, " yes ", "taking back")
 	k.run("history", "undo", "2", "--yes").want(exit.OK, " yes ", "taking back")
 	k.run("groups", "describe", group, "--offsets").want(exit.OK, topic, "")
 	k.run("groups", "reset-offsets", group, "--all-topics", "--by-duration", "PT1H", "--execute").want(exit.OK, " yes ", "")
 	k.run("lag", "groups", group, "--by", "group", "-o", "json").want(exit.OK, `"lagRecords": 40`, "")
 	k.run("groups", "delete-offsets", group, "--topic", topic+":1", "--yes").want(exit.OK, " yes ", "will delete these")
-	k.run("groups", "delete", group, "--yes").want(exit.OK, "", "deleted group")
+	k.run("groups", "delete", group, "--yes").want(exit.OK, group, "deleted group")
 	k.run("groups", "describe", group).want(exit.Failed, "", "does not exist")
 }
 
@@ -155,5 +157,5 @@ func TestPeerRecordsRange(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || string(data) != topic+",0,4\n" {
 		t.Errorf("%q %v", data, err)
 	}
-	k.run("groups", "delete", "r-"+topic, "--yes").want(exit.OK, "", "deleted")
+	k.run("groups", "delete", "r-"+topic, "--yes").want(exit.OK, "r-"+topic, "deleted")
 }
