@@ -35,7 +35,7 @@ func kafkaPeer(t *testing.T, ask, said string) (*kctl, string) {
 
 // TestAnyPeerACLs: on KRaft with its StandardAuthorizer; where there is no authorizer, that is said.
 func TestAnyPeerACLs(t *testing.T) {
-	k, kind := kafkaPeer(t, "acls list", "has no ACLs")
+	k, kind := kafkaPeer(t, "acls list", "no authorizer is configured")
 	if k == nil {
 		return
 	}
