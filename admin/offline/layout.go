@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -65,6 +66,11 @@ type layout struct {
 }
 
 func fields(newest int16, fs ...field) *layout { return &layout{newest, fs} }
+
+// secret reports whether a record has a field that must not be shown: then its bytes must not be either.
+func (l *layout) secret() bool {
+	return slices.ContainsFunc(l.fields, func(f field) bool { return f.kind == secretT })
+}
 
 // What ends the reading of a record.
 var (

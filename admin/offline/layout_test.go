@@ -97,3 +97,20 @@ func TestDecodeControlOfKRaft(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestSecretsOfDamagedRecords: a credential that cannot be decoded, because it is cut, too long or of a version that is not
+// known, does not show its bytes instead.
+func TestSecretsOfDamagedRecords(t *testing.T) {
+	const whole = "\x02u\x01\x03sa\x03st\x03se\x00\x00\x10\x00\x00"
+	for name, value := range map[string]string{
+		"version": "\x01\x0b\x05" + whole, "cut": "\x01\x0b\x00" + whole[:len(whole)-3], "long": "\x01\x0b\x00" + whole + "more",
+	} {
+		d := DecodeMetadata(nil, []byte(value))
+		if d.Problem == "" || d.Hex != "" || d.Type != "user-scram-credential-record" {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if d := DecodeMetadata(nil, []byte("\x01\x02\x05topic")); d.Hex == "" {
+		t.Errorf("a record without secrets shows what could not be read: %+v", d)
+	}
+}

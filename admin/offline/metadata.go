@@ -61,7 +61,8 @@ func features() field {
 }
 
 // DecodeMetadata reads a record of __cluster_metadata, or of a snapshot of it: a frame version, the type, its version (all
-// unsigned varints) and the fields. A type or version that is not known is named by its number, with its bytes.
+// unsigned varints) and the fields. A type or version that is not known is named by its number, with its bytes, unless the
+// type is one of secrets.
 func DecodeMetadata(_, value []byte) Decoded {
 	frame, n := binary.Uvarint(value)
 	if n <= 0 {
@@ -93,6 +94,9 @@ func DecodeMetadata(_, value []byte) Decoded {
 	d.Data = data
 	if err != nil {
 		d.Problem = err.Error()
+		if kind.secret() {
+			return d // its bytes hold what is passed over
+		}
 		return raw(d, rest)
 	}
 	return d
