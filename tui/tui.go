@@ -210,32 +210,29 @@ func (r Root) show(p page) (Root, tea.Cmd) {
 
 // typeCommand takes the name of a page; the beginning of one is enough.
 func (r Root) typeCommand(msg tea.KeyMsg) (Root, tea.Cmd) {
-	switch msg.Type {
-	case tea.KeyCtrlC:
+	text, did := keys.Edit(r.command, msg)
+	r.command, r.commanding = text, did == keys.Typing
+	switch did {
+	case keys.Left:
 		return r, tea.Quit
-	case tea.KeyEsc:
-		r.commanding = false
-	case tea.KeyBackspace:
-		if r.command == "" {
-			r.commanding = false
+	case keys.Entered:
+		return r.run(strings.TrimSpace(text))
+	}
+	return r, nil
+}
+
+// run carries out what was typed behind a colon.
+func (r Root) run(word string) (Root, tea.Cmd) {
+	if word == "q" || word == "quit" {
+		return r, tea.Quit
+	}
+	for name, p := range pageNames {
+		if word != "" && strings.HasPrefix(name, word) {
+			return r.show(p)
 		}
-		r.command = r.command[:max(0, len(r.command)-1)]
-	case tea.KeyRunes:
-		r.command += string(msg.Runes)
-	case tea.KeyEnter:
-		r.commanding = false
-		word := strings.TrimSpace(r.command)
-		if word == "q" || word == "quit" {
-			return r, tea.Quit
-		}
-		for name, p := range pageNames {
-			if word != "" && strings.HasPrefix(name, word) {
-				return r.show(p)
-			}
-		}
-		if word != "" {
-			r.complaint = "there is no page " + word + ": overview, transitions, groups, or q to leave"
-		}
+	}
+	if word != "" {
+		r.complaint = "there is no page " + word + ": overview, transitions, groups, or q to leave"
 	}
 	return r, nil
 }

@@ -119,6 +119,31 @@ func (d *drive) keys(text string) {
 	}
 }
 
+// TestKeysInOneMessage: what was typed faster than it was read arrives as one message.
+func TestKeysInOneMessage(t *testing.T) {
+	root := loadedRoot(t, &large{topics: 10, partitions: 20})
+	for typed, want := range map[string]string{"jjj": "2 Partitions 4/20", "ss/topic-00003": "filter: topic-00003_"} {
+		next, _ := root.Update(press(typed))
+		if !strings.Contains(next.View(), want) {
+			t.Errorf("%s: no %q in\n%s", typed, want, next.View())
+		}
+	}
+}
+
+// TestLeaveWhileTyping: ctrl+c leaves from every line that is typed.
+func TestLeaveWhileTyping(t *testing.T) {
+	for _, before := range []string{"/", "t /", "c /", ":"} {
+		d := newDrive(t, 80, 24)
+		d.keys(before)
+		_, cmd := d.m.Update(tea.KeyMsg{Type: tea.KeyCtrlC})
+		if cmd == nil {
+			t.Errorf("%s: ctrl+c does nothing", before)
+		} else if _, quit := cmd().(tea.QuitMsg); !quit {
+			t.Errorf("%s: ctrl+c does not leave", before)
+		}
+	}
+}
+
 // TestPages goes from page to page by key and by name, and back.
 func TestPages(t *testing.T) {
 	d := newDrive(t, 80, 24)

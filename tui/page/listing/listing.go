@@ -117,24 +117,18 @@ func (m Model) take(seq uint64, rs []row, problems []model.Problem, err error, a
 	return m, next
 }
 
-// key handles one key press; keys that arrive in one message each count.
+// key handles one key press.
 func (m Model) key(msg tea.KeyMsg) (Model, tea.Cmd) {
-	if m.filtering {
-		return m.typeFilter(msg), nil
-	}
-	if msg.Type != tea.KeyRunes || len(msg.Runes) <= 1 || msg.Paste {
+	if !m.filtering {
 		return m.act(keys.Of(msg))
 	}
-	var cmds []tea.Cmd
-	for i, r := range msg.Runes {
-		if m.filtering {
-			return m.typeFilter(tea.KeyMsg{Type: tea.KeyRunes, Runes: msg.Runes[i:]}), tea.Batch(cmds...)
-		}
-		var cmd tea.Cmd
-		m, cmd = m.act(keys.Of(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
-		cmds = append(cmds, cmd)
+	text, did := keys.Edit(m.filter, msg)
+	if did == keys.Left {
+		return m, tea.Quit
 	}
-	return m, tea.Batch(cmds...)
+	m.filter, m.filtering = text, did == keys.Typing
+	m.arrange()
+	return m, nil
 }
 
 func (m Model) act(a keys.Action) (Model, tea.Cmd) {
@@ -165,23 +159,6 @@ func (m Model) act(a keys.Action) (Model, tea.Cmd) {
 	}
 	m.arrange()
 	return m, nil
-}
-
-func (m Model) typeFilter(msg tea.KeyMsg) Model {
-	switch msg.Type {
-	case tea.KeyEnter:
-		m.filtering = false
-	case tea.KeyEsc:
-		m.filtering, m.filter = false, ""
-	case tea.KeyBackspace:
-		if r := []rune(m.filter); len(r) > 0 {
-			m.filter = string(r[:len(r)-1])
-		}
-	case tea.KeyRunes, tea.KeySpace:
-		m.filter += string(msg.Runes)
-	}
-	m.arrange()
-	return m
 }
 
 // arrange filters and sorts the rows.

@@ -10,11 +10,13 @@ import (
 	"kctl/tui/theme"
 )
 
+var transitionColumns = []string{"TOPIC", "PARTITION", "STATE", "AGE", "LEADER", "EPOCH", "WAITING-FOR", "REASON"}
+
 // NewTransitions is the page of the leadership decisions that are not carried out, with the alerts of our controller.
 func NewTransitions(l *data.Loader, th theme.Theme, refresh time.Duration, label string) Model {
 	return Model{
 		name: "transitions", empty: "no transitions under way", read: l.Transitions, theme: th, refresh: refresh, label: label, width: 80, height: 24,
-		header: []string{"TOPIC", "PARTITION", "STATE", "AGE", "LEADER", "EPOCH", "WAITING-FOR", "REASON"},
+		header: transitionColumns,
 		right:  []bool{false, true, false, true, true, true, false, false},
 		drop:   []string{"REASON", "EPOCH", "LEADER", "WAITING-FOR"}, flex: "TOPIC",
 	}
@@ -35,7 +37,7 @@ func transitionRows(ts []model.Transition) []row {
 	for i := range ts {
 		t := rows.OfTransition(&ts[i])
 		out[i] = row{
-			cells: cells(rows.TransitionKind, []string{"TOPIC", "PARTITION", "STATE", "AGE", "LEADER", "EPOCH", "WAITING-FOR", "REASON"}, t),
+			cells: cells(rows.TransitionKind, transitionColumns, t),
 			details: []string{
 				fmt.Sprintf("%s:%d is %s: %s", t.Topic, t.Partition, t.State, t.Reason),
 				"fix: " + t.Fix,

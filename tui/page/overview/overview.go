@@ -124,27 +124,12 @@ func (m Model) Update(msg tea.Msg) (Model, tea.Cmd) {
 	return m, nil
 }
 
-// key handles one key press. Keys typed fast, or sent by a program, arrive as one message with several
-// runes: each counts.
+// key handles one key press.
 func (m Model) key(msg tea.KeyMsg) (Model, tea.Cmd) {
 	if m.filtering {
 		return m.typeFilter(msg)
 	}
-	if msg.Type != tea.KeyRunes || len(msg.Runes) <= 1 || msg.Paste {
-		return m.act(keys.Of(msg))
-	}
-	var cmds []tea.Cmd
-	for i, r := range msg.Runes {
-		if m.filtering { // the rest was typed into the filter
-			var cmd tea.Cmd
-			m, cmd = m.typeFilter(tea.KeyMsg{Type: tea.KeyRunes, Runes: msg.Runes[i:]})
-			return m, tea.Batch(append(cmds, cmd)...)
-		}
-		var cmd tea.Cmd
-		m, cmd = m.act(keys.Of(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
-		cmds = append(cmds, cmd)
-	}
-	return m, tea.Batch(cmds...)
+	return m.act(keys.Of(msg))
 }
 
 // loaded takes a snapshot, unless a newer one was asked for meanwhile.
@@ -413,23 +398,15 @@ func (m Model) setFilter(f string) (Model, tea.Cmd) {
 }
 
 func (m Model) typeFilter(msg tea.KeyMsg) (Model, tea.Cmd) {
-	switch msg.Type {
-	case tea.KeyEnter:
-		m.filtering = false
-		return m, nil
-	case tea.KeyEsc:
-		m.filtering = false
-		return m.setFilter("")
-	case tea.KeyCtrlC:
+	text, did := keys.Edit(m.filter, msg)
+	if did == keys.Left {
 		return m, tea.Quit
-	case tea.KeyBackspace:
-		if r := []rune(m.filter); len(r) > 0 {
-			return m.setFilter(string(r[:len(r)-1]))
-		}
-	case tea.KeyRunes:
-		return m.setFilter(m.filter + string(msg.Runes))
 	}
-	return m, nil
+	m.filtering = did == keys.Typing
+	if text == m.filter {
+		return m, nil
+	}
+	return m.setFilter(text)
 }
 
 // move moves the cursor of the focused pane.

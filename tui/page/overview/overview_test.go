@@ -353,19 +353,6 @@ func TestCursorAndFilter(t *testing.T) {
 	}
 }
 
-// TestKeysInOneMessage: what was typed faster than it was read arrives as one message.
-func TestKeysInOneMessage(t *testing.T) {
-	d := newDrive(t, 80, 24)
-	d.keys("jjj")
-	if d.m.cursor[partitionsPane] != 3 {
-		t.Errorf("jjj moves to row %d", d.m.cursor[partitionsPane])
-	}
-	d.keys("ss/pay")
-	if d.m.sort != byLag || d.m.filter != "pay" || !d.m.filtering {
-		t.Errorf("sort %s filter %q", d.m.sort, d.m.filter)
-	}
-}
-
 // TestOnlyWhatIsVisibleIsAskedFor: on a big cluster the positions of one screen are read, not of all.
 func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
 	m := New(data.New(t.Context(), &fixed{}, at), theme.New(false), 0, "")
