@@ -2,9 +2,6 @@ package leaderandisr
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +12,6 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -23,8 +19,7 @@ type watchOptions struct {
 	f        *factory.Factory
 	targets  []plan.Target
 	interval time.Duration
-	count    int
-	limit    time.Duration
+	watch    verb.Follow
 }
 
 func newWatch(f *factory.Factory) *cobra.Command {
@@ -45,21 +40,20 @@ are then seen as one. A lost connection ends nothing. Ends with Ctrl-C, after --
 			if o.targets, err = verb.Targets(args); err != nil {
 				return err
 			}
-			if o.interval <= 0 || o.count < 0 || o.limit < 0 {
-				return exit.Usagef("--interval must be above zero, --count and --for not below")
+			if o.interval <= 0 {
+				return exit.Usagef("--interval must be above zero")
+			}
+			if err := o.watch.Check(); err != nil {
+				return err
 			}
 			return runWatch(cmd.Context(), o)
 		},
 		ValidArgsFunction: verb.CompleteTopics(f),
 	}
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "without -z: how often the brokers are asked")
-	cmd.Flags().IntVar(&o.count, "count", 0, "end after this many changes (0: never)")
-	cmd.Flags().DurationVar(&o.limit, "for", 0, "end after this time (0: never)")
+	o.watch.AddFlags(cmd.Flags())
 	return cmd
 }
-
-// errEnough ends a watch whose count is reached.
-var errEnough = errors.New("enough changes")
 
 func runWatch(ctx context.Context, o *watchOptions) error {
 	c, err := o.f.Admin(ctx)
@@ -70,53 +64,16 @@ func runWatch(ctx context.Context, o *watchOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.limit)
-		defer cancel()
-	}
-	seen := 0
-	err = c.WatchLeaderAndISR(ctx, admin.ISRWatchOptions{
+	opts := admin.ISRWatchOptions{
 		Targets: o.targets, Every: o.interval,
 		Armed: func(n int) { o.f.Say("kctl: watching %d partitions", n) },
 		Changed: func(ch check.ISRChange) error {
-			if err := printEvent(p, rows.OfISRChange(ch, o.f.Now())); err != nil {
+			e := rows.OfISRChange(ch, o.f.Now())
+			if err := verb.Event(p, rows.LeaderAndISREventKind, e, e.Line()); err != nil {
 				return err
 			}
-			if seen++; seen == o.count {
-				return errEnough
-			}
-			return nil
+			return o.watch.Seen()
 		},
-	})
-	if errors.Is(err, errEnough) {
-		return nil
 	}
-	return err
-}
-
-// printEvent writes one change: a line of text, a JSON object in one line, or a YAML document.
-func printEvent(p *output.Printer, e rows.LeaderAndISREvent) error {
-	var err error
-	switch p.Format {
-	case output.JSON:
-		var data []byte
-		data, err = json.Marshal(struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			rows.LeaderAndISREvent
-		}{"kctl/v1", rows.LeaderAndISREventKind.Name, e})
-		if err == nil {
-			_, err = fmt.Fprintf(p.Out, "%s\n", data)
-		}
-	case output.YAML:
-		if _, err = fmt.Fprintln(p.Out, "---"); err == nil {
-			err = output.One(p, rows.LeaderAndISREventKind, e)
-		}
-	case output.Name:
-		_, err = fmt.Fprintln(p.Out, rows.LeaderAndISREventKind.ID(e))
-	default:
-		_, err = fmt.Fprintln(p.Out, e.Line())
-	}
-	return err
+	return o.watch.Run(ctx, func(ctx context.Context) error { return c.WatchLeaderAndISR(ctx, opts) })
 }

@@ -9,7 +9,6 @@ import (
 
 	"kctl/admin"
 	"kctl/admin/rows"
-	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/verb"
 )
@@ -17,8 +16,7 @@ import (
 type watchOptions struct {
 	f         *factory.Factory
 	recursive bool
-	count     int
-	limit     time.Duration
+	watch     verb.Follow
 }
 
 func newWatch(f *factory.Factory) *cobra.Command {
@@ -33,7 +31,7 @@ ZooKeeper's own watches are used; nothing is polled. A watch tells once, and the
 follow each other faster are one line, with their number. A lost connection and an expired session end nothing: everything
 is read again then, compared with what was seen, and said (a line of stderr, or an object with event "gap").
 
-Ends with exit 0 on Ctrl-C, after --count changes, or after --for (a --timeout that is given on the command line counts as that).`,
+Ends with exit 0 on Ctrl-C, after --count changes, or after --for.`,
 		Example: `  kctl zk watch /controller /controller_epoch -z zk1:2181/kafka
   kctl zk watch /brokers/ids --recursive -z zk1:2181/kafka -o json | jq -r 'select(.event=="deleted")|.path'`,
 		Args: verb.Args(1, -1, "paths"),
@@ -46,24 +44,17 @@ Ends with exit 0 on Ctrl-C, after --count changes, or after --for (a --timeout t
 				}
 				paths[i] = p
 			}
-			if o.count < 0 || o.limit < 0 {
-				return exit.Usagef("--count and --for must not be below zero")
-			}
-			if t := cmd.Flags().Lookup(factory.FlagTimeout); t != nil && t.Changed && o.limit == 0 {
-				o.limit, _ = time.ParseDuration(t.Value.String()) // the flag's own parser has taken it
+			if err := o.watch.Check(); err != nil {
+				return err
 			}
 			return runWatch(cmd.Context(), o, paths)
 		},
 		ValidArgsFunction: complete(f),
 	}
 	cmd.Flags().BoolVarP(&o.recursive, "recursive", "r", false, "watch everything below, too")
-	cmd.Flags().IntVar(&o.count, "count", 0, "end after this many changes (0: never)")
-	cmd.Flags().DurationVar(&o.limit, "for", 0, "end after this time (0: never)")
+	o.watch.AddFlags(cmd.Flags())
 	return cmd
 }
-
-// errEnough ends a watch whose count is reached.
-var errEnough = errors.New("enough changes")
 
 func runWatch(ctx context.Context, o *watchOptions, paths []string) error {
 	c, err := client(ctx, o.f)
@@ -74,14 +65,8 @@ func runWatch(ctx context.Context, o *watchOptions, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if o.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.limit)
-		defer cancel()
-	}
-	seen := 0
 	var broken error // an output that takes no more ends the watch with the next change
-	err = c.WatchZnodes(ctx, admin.ZnodeWatchOptions{
+	opts := admin.ZnodeWatchOptions{
 		Paths: paths, Recursive: o.recursive,
 		Armed: func(n int) { o.f.Say("kctl: watching %d znodes", n) },
 		Gap: func(why string) {
@@ -96,16 +81,10 @@ func runWatch(ctx context.Context, o *watchOptions, paths []string) error {
 			if err := errors.Join(broken, verb.Event(p, rows.ZnodeEventKind, r, r.Line())); err != nil {
 				return err
 			}
-			if seen++; seen == o.count {
-				return errEnough
-			}
-			return nil
+			return o.watch.Seen()
 		},
-	})
-	if errors.Is(err, errEnough) {
-		return nil
 	}
-	return err
+	return o.watch.Run(ctx, func(ctx context.Context) error { return c.WatchZnodes(ctx, opts) })
 }
 
 func timeText(t time.Time) string {
