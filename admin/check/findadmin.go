@@ -119,6 +119,14 @@ func throttleChecks() []Check {
 
 func leftover(kind string) string { return "kctl leftovers clean " + kind + " --yes" }
 
+// leftoverNode is leftover for a znode, which leftovers passes over while it is young.
+func leftoverNode(kind string, n Node) string {
+	if n.Age < DefaultLeftoverAge {
+		return leftover(kind) + " --older-than 1s"
+	}
+	return leftover(kind)
+}
+
 func reassignLeft(s *scene, add report) {
 	if n := s.Tree.Reassign; n != nil && n.Age.Seconds() > oldNode {
 		add(n.Path, fmt.Sprintf("%s old, %d bytes", roundAge(n.Age), len(n.Data)), leftover("admin-znode"))
@@ -134,7 +142,7 @@ func electionLeft(s *scene, add report) {
 func deletionLeft(s *scene, add report) {
 	for _, n := range s.Tree.Deleting {
 		if _, ok := s.Tree.TopicNodes[lastName(n.Path)]; !ok && n.Age.Seconds() > settled {
-			add(n.Path, fmt.Sprintf("topic %s does not exist; marked %s ago", lastName(n.Path), roundAge(n.Age)), leftover("deletion"))
+			add(n.Path, fmt.Sprintf("topic %s does not exist; marked %s ago", lastName(n.Path), roundAge(n.Age)), leftoverNode("deletion", n))
 		}
 	}
 }
@@ -150,7 +158,7 @@ func orphanTopicConfig(s *scene, add report) {
 		name := lastName(n.Path)
 		if _, ok := s.Tree.TopicNodes[name]; !ok && name != znode.DefaultEntity && n.Age.Seconds() > settled {
 			values, _ := storedConfig(n) // what cannot be read is empty
-			add("topic "+name, fmt.Sprintf("%s has %d settings, the topic does not exist", n.Path, len(values)), leftover("topic-config"))
+			add("topic "+name, fmt.Sprintf("%s has %d settings, the topic does not exist", n.Path, len(values)), leftoverNode("topic-config", n))
 		}
 	}
 }
@@ -163,7 +171,7 @@ func orphanBrokerConfig(s *scene, add report) {
 	for _, n := range s.Tree.BrokerConfigs {
 		if name := lastName(n.Path); !known[name] {
 			values, _ := storedConfig(n) // what cannot be read is empty
-			add("broker "+name, fmt.Sprintf("%s has %s; no such broker is registered or named in a replica list", n.Path, some(sortedKeys(values))), leftover("broker-config"))
+			add("broker "+name, fmt.Sprintf("%s has %s; no such broker is registered or named in a replica list", n.Path, some(sortedKeys(values))), leftoverNode("broker-config", n))
 		}
 	}
 }
@@ -233,7 +241,7 @@ func alertLeft(s *scene, add report) {
 	s.alerts(func(n Node, tp cluster.TopicPartition, a znode.LeadershipAlert, state *model.StateNode) {
 		switch {
 		case state == nil:
-			add(n.Path, "the partition does not exist", leftover("alert"))
+			add(n.Path, "the partition does not exist", leftoverNode("alert", n))
 		case state.Err == "" && state.LeaderEpoch > a.Decision.LeaderEpoch && n.Age.Seconds() > oldNode:
 			add(n.Path, fmt.Sprintf("speaks of epoch %d, the state has %d", a.Decision.LeaderEpoch, state.LeaderEpoch), leftover("alert"))
 		}
