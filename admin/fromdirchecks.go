@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -63,10 +64,7 @@ func (c *Client) storedFacts(ctx context.Context, f *check.Facts) error {
 	}
 	all := overridesOf(znode.BrokerConfig, znode.DefaultEntity, common[0].Data)
 	for i := range f.Snapshot.Brokers {
-		f.BrokerConfigs[f.Snapshot.Brokers[i].ID] = check.Config{}
-		for k, v := range all {
-			f.BrokerConfigs[f.Snapshot.Brokers[i].ID][k] = v
-		}
+		f.BrokerConfigs[f.Snapshot.Brokers[i].ID] = maps.Clone(all)
 	}
 	for i := range f.Tree.BrokerConfigs {
 		name := f.Tree.BrokerConfigs[i].Path[len(znode.ConfigEntityTypePath(znode.BrokerConfig))+1:]
@@ -79,9 +77,7 @@ func (c *Client) storedFacts(ctx context.Context, f *check.Facts) error {
 			into = check.Config{}
 			f.BrokerConfigs[cluster.BrokerID(id)] = into
 		}
-		for k, v := range overridesOf(znode.BrokerConfig, name, f.Tree.BrokerConfigs[i].Data) {
-			into[k] = v
-		}
+		maps.Copy(into, overridesOf(znode.BrokerConfig, name, f.Tree.BrokerConfigs[i].Data))
 	}
 	return nil
 }

@@ -83,7 +83,10 @@ func missingPartitions(s *model.Snapshot, targets []plan.Target) error {
 
 // replicaRows makes one row per replica, leader first, nothing known yet.
 func replicaRows(s *model.Snapshot, targets []plan.Target) []model.ReplicaPosition {
-	rows := make([]model.ReplicaPosition, 0, replicasOf(s, len(targets) == 0))
+	var rows []model.ReplicaPosition
+	if len(targets) == 0 {
+		rows = make([]model.ReplicaPosition, 0, replicasOf(s))
+	}
 	match := plan.Matcher(targets)
 	for i := range s.Topics {
 		for j := range s.Topics[i].Partitions {
@@ -107,14 +110,11 @@ func replicaRows(s *model.Snapshot, targets []plan.Target) []model.ReplicaPositi
 	return rows
 }
 
-// replicasOf counts the replicas of a snapshot when all of them become rows.
-func replicasOf(s *model.Snapshot, all bool) int {
-	n := 0
+// replicasOf counts the replicas of a snapshot.
+func replicasOf(s *model.Snapshot) (n int) {
 	for i := range s.Topics {
 		for j := range s.Topics[i].Partitions {
-			if all {
-				n += len(s.Topics[i].Partitions[j].Replicas)
-			}
+			n += len(s.Topics[i].Partitions[j].Replicas)
 		}
 	}
 	return n

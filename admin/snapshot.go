@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,51 +168,44 @@ func (c *Client) probeAll(ctx context.Context, brokers []model.Broker) {
 // configsChunk bounds the topics of one DescribeConfigs request, and with it the answer.
 const configsChunk = 2000
 
-// minISR reads min.insync.replicas of topics, of many with one request, from one broker. Those that could be read are
-// returned with an error too.
+// minISR reads min.insync.replicas of topics. Those that could be read are returned with an error too.
 func (c *Client) minISR(ctx context.Context, topics []model.Topic) (map[string]int, error) {
-	out := make(map[string]int, len(topics))
-	var refused error
-	for chunk := range slices.Chunk(topics, configsChunk) {
-		names := make([]string, len(chunk))
-		for i := range chunk {
-			names[i] = chunk[i].Name
-		}
-		resp, err := c.askAny(ctx, func() kmsg.Request {
-			return configsRequest(kmsg.ConfigResourceTypeTopic, names, []string{"min.insync.replicas"})
-		})
-		if err != nil {
-			return nil, err
-		}
-		found := resp.(*kmsg.DescribeConfigsResponse)
-		minISRs(found, out)
-		refused = errors.Join(refused, configsRefused(found))
+	names := make([]string, len(topics))
+	for i := range topics {
+		names[i] = topics[i].Name
 	}
-	return out, refused
+	out := make(map[string]int, len(topics))
+	err := c.eachTopicConfig(ctx, names, []string{"min.insync.replicas"}, func(resp *kmsg.DescribeConfigsResponse) { minISRs(resp, out) })
+	return out, err
 }
 
-// configsRefused says how many topics' configurations were asked for in vain, and why; nil when there are none. A topic
-// that went away meanwhile is no such.
-func configsRefused(resp *kmsg.DescribeConfigsResponse) error {
+// eachTopicConfig asks one broker after the other request for settings of topics, many with each, and hands the answers
+// to take. The error says how many topics were asked about in vain, and why; one that went away meanwhile is none.
+func (c *Client) eachTopicConfig(ctx context.Context, names, settings []string, take func(*kmsg.DescribeConfigsResponse)) error {
 	var first error
-	n := 0
-	for i := range resp.Resources {
-		r := &resp.Resources[i]
-		err := brokerErr(r.ErrorCode, r.ErrorMessage)
-		if err == nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
-			continue
+	refused := 0
+	for chunk := range slices.Chunk(names, configsChunk) {
+		resp, err := c.askAny(ctx, func() kmsg.Request { return configsRequest(kmsg.ConfigResourceTypeTopic, chunk, settings) })
+		if err != nil {
+			return err
 		}
-		if n++; n == 1 {
-			first = err
+		found := resp.(*kmsg.DescribeConfigsResponse)
+		take(found)
+		for i := range found.Resources {
+			r := &found.Resources[i]
+			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				refused++
+				first = cmp.Or(first, err)
+			}
 		}
 	}
-	return wrap(first, "of %d topics not read", n)
+	return wrap(first, "of %d topics not read", refused)
 }
 
 func minISRs(resp *kmsg.DescribeConfigsResponse, out map[string]int) {
 	for _, r := range resp.Resources {
 		if r.ErrorCode != 0 {
-			continue // configsRefused tells
+			continue // eachTopicConfig tells
 		}
 		for _, cfg := range r.Configs {
 			if cfg.Name == "min.insync.replicas" && cfg.Value != nil {

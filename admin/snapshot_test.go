@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/model"
 	"kctl/admin/plan"
 )
 
@@ -65,20 +66,36 @@ func FuzzDecodeLabRecord(f *testing.F) {
 	})
 }
 
-// TestConfigsRefused: a configuration that was asked for in vain is told, unless the topic just went away.
+// TestConfigsRefused: a configuration that was asked for in vain is told, unless the topic just went away; those that could
+// be read count.
 func TestConfigsRefused(t *testing.T) {
-	resp := kmsg.NewPtrDescribeConfigsResponse()
 	why := "ZooKeeper did not answer"
-	for _, code := range []int16{0, kerr.UnknownTopicOrPartition.Code} {
-		resp.Resources = append(resp.Resources, kmsg.DescribeConfigsResponseResource{ErrorCode: code})
+	codes := map[string]int16{"gone": kerr.UnknownTopicOrPartition.Code}
+	f := startFake(t, nil, map[kmsg.Key]func(kmsg.Request) kmsg.Response{kmsg.DescribeConfigs: func(req kmsg.Request) kmsg.Response {
+		resp := kmsg.NewPtrDescribeConfigsResponse()
+		for _, r := range req.(*kmsg.DescribeConfigsRequest).Resources {
+			out := kmsg.NewDescribeConfigsResponseResource()
+			out.ResourceType, out.ResourceName, out.ErrorCode = r.ResourceType, r.ResourceName, codes[r.ResourceName]
+			if out.ErrorCode != 0 {
+				out.ErrorMessage = &why
+			} else {
+				three := "3"
+				c := kmsg.NewDescribeConfigsResponseResourceConfig()
+				c.Name, c.Value = "min.insync.replicas", &three
+				out.Configs = append(out.Configs, c)
+			}
+			resp.Resources = append(resp.Resources, out)
+		}
+		return resp
+	}})
+	c := openFake(t, Config{}, f)
+	topics := []model.Topic{{Name: "a"}, {Name: "gone"}, {Name: "b"}, {Name: "c"}}
+	if got, err := c.minISR(t.Context(), topics); err != nil || got["a"] != 3 {
+		t.Errorf("%v %v", got, err)
 	}
-	if err := configsRefused(resp); err != nil {
-		t.Errorf("nothing was refused: %v", err)
-	}
-	for range 2 {
-		resp.Resources = append(resp.Resources, kmsg.DescribeConfigsResponseResource{ErrorCode: kerr.RequestTimedOut.Code, ErrorMessage: &why})
-	}
-	if err := configsRefused(resp); err == nil || !strings.Contains(err.Error(), "of 2 topics") || !strings.Contains(err.Error(), why) {
-		t.Errorf("%v", err)
+	codes["b"], codes["c"] = kerr.RequestTimedOut.Code, kerr.RequestTimedOut.Code
+	got, err := c.minISR(t.Context(), topics)
+	if err == nil || !strings.Contains(err.Error(), "of 2 topics") || !strings.Contains(err.Error(), why) || got["a"] != 3 || len(got) != 1 {
+		t.Errorf("%v %v", got, err)
 	}
 }

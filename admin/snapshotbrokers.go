@@ -84,27 +84,21 @@ func (r *factsReader) readConfigs(ctx context.Context) error {
 		})
 		r.brokerProblems(errs)
 	})
-	var topicErr, refused error
+	var topicErr error
 	wg.Go(func() {
 		names := topicNames(r.f.Snapshot)
 		if len(names) == 0 {
 			return
 		}
 		all := make(map[string]check.Config, len(names))
-		for chunk := range slices.Chunk(names, configsChunk) {
-			resp, err := r.c.askAny(ctx, func() kmsg.Request {
-				return configsRequest(kmsg.ConfigResourceTypeTopic, chunk, check.TopicConfigNames())
-			})
-			if topicErr = err; err != nil {
-				return
-			}
-			found := resp.(*kmsg.DescribeConfigsResponse)
-			maps.Copy(all, configsOf(found))
-			refused = errors.Join(refused, configsRefused(found))
+		err := r.c.eachTopicConfig(ctx, names, check.TopicConfigNames(), func(resp *kmsg.DescribeConfigsResponse) { maps.Copy(all, configsOf(resp)) })
+		if err != nil && len(all) == 0 {
+			topicErr = err
+			return
 		}
 		r.f.TopicConfigs = all
-		if len(all) == 0 {
-			topicErr = refused
+		if err != nil {
+			r.problem(model.Problem{Object: "topic configs", Message: short(err)})
 		}
 	})
 	wg.Wait()
@@ -142,7 +136,7 @@ func configsOf(resp *kmsg.DescribeConfigsResponse) map[string]check.Config {
 	out := make(map[string]check.Config, len(resp.Resources))
 	for _, res := range resp.Resources {
 		if res.ErrorCode != 0 {
-			continue // it went away, or may not be seen: see configsRefused
+			continue // it went away, or may not be seen: eachTopicConfig tells
 		}
 		c := check.Config{}
 		for _, e := range res.Configs {

@@ -27,7 +27,7 @@ func ParseTopicExpectation(words []string) (e TopicExpectation, err error) {
 			e.ID = value
 		case key != "partitions" && key != "records":
 			return e, fmt.Errorf("--expect %s: %q is not one of id, partitions, records", w, key)
-		case notNumber != nil || n < 0:
+		case notNumber != nil || n < 0 || n == 0 && key == "partitions": // no topic has none
 			return e, fmt.Errorf("--expect %s: %q is not a number of %s", w, value, key)
 		case key == "partitions":
 			e.Partitions = int(n)

@@ -25,6 +25,7 @@ func TestTopicExpectation(t *testing.T) {
 		{"records", 0, "is not id=ID"},
 		{"records=x", 0, "not a number"},
 		{"records=-1", 0, "not a number"},
+		{"partitions=0", 0, "not a number"},
 		{"name=t", 0, "not one of"},
 		{"id=", 0, "is not id=ID"},
 	} {

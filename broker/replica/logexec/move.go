@@ -149,10 +149,9 @@ func align(log, future *storage.Log) error {
 // FlushMove makes what was copied durable, so that little is left to be done by FinishMove. Failures are *MoveError.
 func FlushMove(future *storage.Log) error { return blame(future.Dir(), future.Flush()) }
 
-// FinishMove copies the rest and swaps the logs, if the rest is little: no more than reads chunks. The caller lets nobody change the partition
-// meanwhile. next is the partition's log from then
-// on; nil without an error when there is more to copy, or when the move is not what it was. After a *MoveError the
-// partition's log may be unusable: LostInMove tells.
+// FinishMove copies the rest and swaps the logs, if the rest is little: no more than reads chunks. The caller lets nobody
+// change the partition meanwhile. next is the partition's log from then on; nil without an error when there is more to
+// copy, or when the move is not what it was. After a *MoveError the partition's log may be unusable: LostInMove tells.
 func FinishMove(m *storage.Manager, log, future *storage.Log, chunk, reads int, buf *[]byte) (next *storage.Log, copied int, err error) {
 	tp := log.TopicPartition()
 	if now, ok := m.Future(tp); !ok || now != future || LostInMove(m, log) {
