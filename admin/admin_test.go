@@ -189,22 +189,11 @@ func answering(t *testing.T, answer string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			buf := make([]byte, 512)
-			if _, err := conn.Read(buf); err == nil {
-				_, _ = conn.Write([]byte(answer))
-			}
-			_ = conn.Close()
+	eachConn(t, ln, func(conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 512)); err == nil {
+			_, _ = conn.Write([]byte(answer))
 		}
-	}()
-	t.Cleanup(func() { _ = ln.Close(); <-done })
+	})
 	return ln.Addr().String()
 }
 

@@ -47,23 +47,10 @@ func certificate(t *testing.T, name string, until time.Time) (tls.Certificate, [
 // a broker does on a listener that asks for SASL.
 func serve(t *testing.T, ln net.Listener, login bool) string {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			answerKafka(conn, login)
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() { _ = ln.Close(); <-done })
+	eachConn(t, ln, func(conn net.Conn) { answerKafka(conn, login) })
 	return ln.Addr().String()
 }
 
-// answerKafka handles one connection at a time: the clients of these tests use one.
 func answerKafka(conn net.Conn, login bool) {
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 	head := make([]byte, 4)

@@ -189,19 +189,7 @@ func TestNotKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() { _ = ln.Close(); <-done })
+	eachConn(t, ln, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 	c := openFake(t, Config{Timeout: 3 * time.Second}, &fakeBroker{addr: ln.Addr().String()})
 	_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
 	wantCause(t, err, "does not answer as a Kafka broker", "check the port", Unreachable)

@@ -32,6 +32,14 @@ func startFake(t *testing.T, ln net.Listener, answer map[kmsg.Key]func(kmsg.Requ
 		}
 	}
 	b := &fakeBroker{addr: ln.Addr().String(), answer: answer, highest: map[kmsg.Key]int16{}, asked: map[kmsg.Key]int{}}
+	eachConn(t, ln, b.serve)
+	return b
+}
+
+// eachConn handles the connections of a listener beside each other until the test ends. One after the other would not do: kctl
+// asks several questions at once, each over a connection of its own, and one that is not answered would hold back the others.
+func eachConn(t *testing.T, ln net.Listener, handle func(net.Conn)) {
+	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
@@ -44,7 +52,7 @@ func startFake(t *testing.T, ln net.Listener, answer map[kmsg.Key]func(kmsg.Requ
 			mu.Lock()
 			open[conn] = true
 			mu.Unlock()
-			wg.Go(func() { defer conn.Close(); b.serve(conn) })
+			wg.Go(func() { defer conn.Close(); handle(conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -56,7 +64,6 @@ func startFake(t *testing.T, ln net.Listener, answer map[kmsg.Key]func(kmsg.Requ
 		mu.Unlock()
 		wg.Wait()
 	})
-	return b
 }
 
 // count returns how often a request came.
