@@ -115,6 +115,7 @@ func (c *Client) brokerTimeout() time.Duration { return max(c.cfg.Timeout/2, 200
 func (c *Client) options(seeds []string) []kgo.Opt {
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(1, 12) // Fetch by name: topic ids are optional in ZooKeeper mode
+	versions.SetMaxKeyVersion(18, 4) // ApiVersions: a broker that does not know the newest asks for another round trip
 	versions.SetMaxKeyVersion(8, 9)  // OffsetCommit by name: old offsets of deleted topics have no id
 	versions.SetMaxKeyVersion(9, 9)  // OffsetFetch likewise
 	opts := []kgo.Opt{

@@ -112,9 +112,7 @@ func (c *Client) snapshotProtocol(ctx context.Context, opts SnapshotOptions) (*m
 	}
 	if opts.Reassignments && !opts.NoTopics {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout()) // one part of many: a controller that is gone does not hold up the rest
-			defer cancel()
-			moves, moveErr = c.reassignments(ctx)
+			moves, moveErr = c.reassignmentsSoon(ctx)
 			return nil
 		})
 	}
@@ -215,6 +213,13 @@ func minISRs(resp *kmsg.DescribeConfigsResponse, out map[string]int) {
 			}
 		}
 	}
+}
+
+// reassignmentsSoon is reassignments as one part of many: a controller that is gone does not hold up the rest.
+func (c *Client) reassignmentsSoon(ctx context.Context) (map[cluster.TopicPartition]cluster.Assignment, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.brokerTimeout())
+	defer cancel()
+	return c.reassignments(ctx)
 }
 
 // reassignments asks the controller for those under way; brokers that do not know the request have none.

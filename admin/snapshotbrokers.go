@@ -49,7 +49,8 @@ func (r *factsReader) readViews(ctx context.Context) {
 	r.brokerProblems(errs)
 }
 
-// applyViews gives the snapshot's brokers what they answered, as a probe would, and the partitions their minimum ISR.
+// applyViews gives the snapshot's brokers what they answered, as a probe would, and the partitions their minimum ISR and
+// reassignment.
 func (r *factsReader) applyViews() {
 	for i := range r.f.Snapshot.Brokers {
 		b := &r.f.Snapshot.Brokers[i]
@@ -65,7 +66,7 @@ func (r *factsReader) applyViews() {
 			mins[topic] = n
 		}
 	}
-	fill(r.f.Snapshot, mins, nil)
+	fill(r.f.Snapshot, mins, r.moves)
 }
 
 // readConfigs reads the settings that checks look at: of all topics from one broker, of each broker from itself.

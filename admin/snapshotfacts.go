@@ -63,6 +63,8 @@ type factsReader struct {
 	f    *check.Facts
 	opts FactsOptions
 
+	moves map[cluster.TopicPartition]cluster.Assignment // reassignments under way, as the controller tells
+
 	mu    sync.Mutex
 	wrong []model.Problem
 }
@@ -111,7 +113,7 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 	if r.c.HasZooKeeper() {
 		g.Go(func() error { z, zkErr = r.c.readZKCluster(ctx); return nil })
 	}
-	s, err := r.c.snapshotProtocol(ctx, SnapshotOptions{Reassignments: true})
+	s, err := r.c.snapshotProtocol(ctx, SnapshotOptions{})
 	_ = g.Wait() // its function returns nil
 	noZooKeeper := needsZooKeeper
 	if zkErr != nil {
@@ -172,6 +174,9 @@ func (r *factsReader) readAll(ctx, base context.Context) {
 			return nil
 		})
 	}
+	if r.f.Snapshot.Source == model.SourceProtocol {
+		g.Go(func() error { r.readMoves(base); return nil })
+	}
 	viewsRead, treeRead := make(chan struct{}), make(chan struct{})
 	if !r.reads(check.FromBrokers) {
 		close(viewsRead)
@@ -193,6 +198,14 @@ func (r *factsReader) readAll(ctx, base context.Context) {
 	})
 	_ = g.Wait() // the functions above return nil
 	r.applyViews()
+}
+
+// readMoves asks for reassignments under way; the snapshot, which the other readings look at, gets them when all are done.
+func (r *factsReader) readMoves(ctx context.Context) {
+	var err error
+	if r.moves, err = r.c.reassignmentsSoon(ctx); err != nil {
+		r.problem(model.Problem{Object: "reassignments", Message: short(err)})
+	}
 }
 
 // reads reports whether a source is wanted and can be read.
