@@ -2,6 +2,7 @@ package znode
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ func DecodeConfig(t ConfigType, name string, data []byte) (Config, error) {
 		c.Values[f.Name] = v
 	}
 	c.Unknown = d.unknown()
+	if e, ok := errors.AsType[*DecodeError](d.err); ok && t == UserConfig {
+		e.Reason = "cannot be read (not shown: it may hold credentials)"
+	}
 	return c, d.err
 }
 

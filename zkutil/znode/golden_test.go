@@ -2,6 +2,7 @@ package znode
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"reflect"
 	"strings"
@@ -50,7 +51,18 @@ func recode(path string, data []byte) (out []byte, ok bool, err error) {
 }
 
 func recodeNotices(path, name string, data []byte) (out []byte, ok bool, err error) {
+	resource, isACLs := ParseACLPath(path)
 	switch {
+	case isACLs:
+		if resource.Path() != path {
+			return nil, true, errors.New(path + " is written back as " + resource.Path())
+		}
+		v, err := DecodeACLs(path, data)
+		return v.Encode(), true, err
+	case strings.HasPrefix(path, ACLChangePrefix), strings.HasPrefix(path, ExtendedACLChangePrefix):
+		v, err := DecodeACLChange(path, data)
+		_, out := v.Change()
+		return out, true, err
 	case strings.HasPrefix(path, ConfigChangePrefix):
 		v, err := DecodeConfigChange(name, data)
 		return v.Encode(), true, err
@@ -107,9 +119,6 @@ func TestCapturedBytes(t *testing.T) {
 	codecs := 0
 	for _, c := range readCaptured(t) {
 		got, ok, err := recode(c.path, []byte(c.data))
-		if strings.HasPrefix(c.path, "/kafka-acl") {
-			continue
-		}
 		if !ok {
 			t.Errorf("%s has no codec", c.path)
 			continue

@@ -168,11 +168,12 @@ func ConfigEntityPath(t ConfigType, name string) string {
 // UserClientEntity names the entity of a user together with a client id, both already sanitised.
 func UserClientEntity(user, client string) string { return user + "/clients/" + client }
 
-// SanitizeEntity turns a user or client name into a path element as Kafka's Sanitizer does: form encoding
-// with %20 for space, %2A for star, and ~ left as it is.
+// SanitizeEntity turns a user or client name into a path element as Kafka's Sanitizer does: Java's form encoding, which
+// leaves letters, digits and . - _ as they are, with %20 for a space and %2A for a star.
 func SanitizeEntity(name string) string {
 	s := url.QueryEscape(name)
 	s = strings.ReplaceAll(s, "+", "%20")
+	s = strings.ReplaceAll(s, "~", "%7E") // which Go leaves as it is
 	return strings.ReplaceAll(s, "*", "%2A")
 }
 

@@ -152,8 +152,10 @@ func TestSequenceNumber(t *testing.T) {
 
 func TestSanitizeEntity(t *testing.T) {
 	for name, want := range map[string]string{
-		"alice": "alice", "CN=a b,O=*": "CN%3Da%20b%2CO%3D%2A", "a+b": "a%2Bb", "a~b.c-d_e": "a~b.c-d_e", "é/": "%C3%A9%2F",
+		"alice": "alice", "CN=a b,O=*": "CN%3Da%20b%2CO%3D%2A", "a+b": "a%2Bb", "a~b.c-d_e": "a%7Eb.c-d_e", "é/": "%C3%A9%2F",
 		DefaultEntity: "%3Cdefault%3E",
+		// As Apache Kafka 3.9.1 wrote it.
+		"we ird*~/%ü<default>": "we%20ird%2A%7E%2F%25%C3%BC%3Cdefault%3E",
 	} {
 		if got := SanitizeEntity(name); got != want {
 			t.Errorf("%q became %q, want %q", name, got, want)
