@@ -53,6 +53,8 @@ type Client struct {
 	zkErr error           // why ZooKeeper could not be reached; kept, so that it is tried once
 	id    string          // cluster id, once an answer carried it
 	keys  map[int16]int16 // API keys of the first broker that answered, with their highest version
+
+	reached sync.Map // addresses to which a connection was made, at least once
 }
 
 // Open checks the configuration and returns a Client. Nothing is contacted.

@@ -54,12 +54,23 @@ func (c *Client) conn(addr string) (*kgo.Client, error) {
 	if cl := c.conns[addr]; cl != nil {
 		return cl, nil
 	}
-	cl, err := kgo.NewClient(c.options([]string{addr})...)
+	cl, err := kgo.NewClient(append(c.options([]string{addr}), kgo.Dialer(c.dialed(addr)))...)
 	if err != nil {
 		return nil, &Error{Kind: BadInput, Msg: "client configuration", Err: err}
 	}
 	c.conns[addr] = cl
 	return cl, nil
+}
+
+// dialed dials for one address, and remembers that a connection to it was made.
+func (c *Client) dialed(addr string) func(ctx context.Context, network, host string) (net.Conn, error) {
+	return func(ctx context.Context, network, host string) (net.Conn, error) {
+		conn, err := c.dial(ctx, network, host)
+		if err == nil {
+			c.reached.Store(addr, true)
+		}
+		return conn, err
+	}
 }
 
 // askAddr sends req to one address, within the broker timeout.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,10 +15,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/plan"
@@ -135,36 +139,88 @@ func TestTLSMistakes(t *testing.T) {
 	}
 }
 
-// TestAdvertisedAddress: the bootstrap server answers, but the address that it advertises for the controller is
-// one that nobody serves here. Rows of a single broker name the address as well.
-func TestAdvertisedAddress(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// nobodyThere is an address at which nobody listens, whatever else runs on the machine: port 1 is given to no one who asks for
+// a free one.
+const nobodyThere = "127.0.0.1:1"
+
+// endingContext ends as if its deadline had passed, when the test says so.
+type endingContext struct {
+	context.Context
+	once sync.Once
+	done chan struct{}
+}
+
+func newEndingContext(t *testing.T) *endingContext {
+	return &endingContext{Context: t.Context(), done: make(chan struct{})}
+}
+
+func (c *endingContext) end()                  { c.once.Do(func() { close(c.done) }) }
+func (c *endingContext) Done() <-chan struct{} { return c.done }
+
+func (c *endingContext) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return c.Context.Err()
 	}
-	nobody := &fakeBroker{addr: free.Addr().String()}
-	_ = free.Close()
+}
+
+// TestAdvertisedAddress: the bootstrap server answers, but the address that it advertises for the controller is
+// one that nobody serves. Rows of a single broker name the address as well. Whatever is being done when the time ends, the
+// error is the one that was met before, and says that nothing was changed.
+func TestAdvertisedAddress(t *testing.T) {
+	for _, where := range []string{"metadata", "dial", "first dial"} {
+		t.Run("the time ends in "+where, func(t *testing.T) { testAdvertisedAddress(t, where) })
+	}
+}
+
+func testAdvertisedAddress(t *testing.T, where string) {
+	nobody := &fakeBroker{addr: nobodyThere}
 	f := newFakeCluster(t, 1, 1)
 	f.imbalanced = func(int, int) bool { return true }
+	ctx := newEndingContext(t)
+	var refused atomic.Bool
 	meta := f.answer[kmsg.Metadata]
 	f.answer[kmsg.Metadata] = func(r kmsg.Request) kmsg.Response {
+		if where == "metadata" && refused.Load() {
+			ctx.end()
+		}
 		m := meta(r).(*kmsg.MetadataResponse)
 		m.Brokers, m.ControllerID = []kmsg.MetadataResponseBroker{f.node(1), nobody.node(2)}, 2
 		return m
 	}
-	c := openFake(t, Config{Timeout: time.Second}, f.fakeBroker)
-	planned, s, via, err := c.PlanElections(t.Context(), nil, ElectOptions{})
+	c := openFake(t, Config{}, f.fakeBroker)
+	planned, s, via, err := c.PlanElections(ctx, nil, ElectOptions{})
 	if err != nil || len(plan.Moves(planned)) != 1 {
 		t.Fatalf("%v %v", planned, err)
 	}
-	_, err = c.Elect(t.Context(), planned, via, ElectOptions{})
-	wantCause(t, err, "advertised address "+nobody.addr+": connection refused", "advertised.listeners", Unreachable)
-	_, err = c.probe(t.Context(), 2)
-	if want := "its advertised address " + nobody.addr + ": connection refused"; short(err) != want {
-		t.Errorf("in a row: %q, want %q", short(err), want)
+	dial := func(dctx context.Context, network, addr string) (net.Conn, error) {
+		if where == "first dial" || where == "dial" && refused.Load() { // as one who is asked and does not answer
+			ctx.end()
+			<-dctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: network, Err: dctx.Err()}
+		}
+		defer refused.Store(true)
+		return (&net.Dialer{}).DialContext(dctx, network, addr)
 	}
+	if c.conns[nobody.addr], err = kgo.NewClient(append(c.options([]string{nobody.addr}), kgo.Dialer(dial))...); err != nil {
+		t.Fatal(err)
+	}
+	why := "connection refused"
+	if where == "first dial" {
+		why = "no answer in time"
+	}
+	_, err = c.Elect(ctx, planned, via, ElectOptions{})
+	wantCause(t, err, "advertised address "+nobody.addr+": "+why, "advertised.listeners", Unreachable)
 	if s.Brokers[1].ID != 2 {
 		t.Errorf("%+v", s.Brokers)
+	}
+	if where == "metadata" {
+		_, err = c.probe(t.Context(), 2)
+		if want := "its advertised address " + nobody.addr + ": connection refused"; short(err) != want {
+			t.Errorf("in a row: %q, want %q", short(err), want)
+		}
 	}
 }
 

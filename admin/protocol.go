@@ -128,8 +128,9 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, notControl
 			if err == nil && !notController(resp) {
 				return resp, nil
 			}
-			if question := req.Key() == int16(kmsg.ListPartitionReassignments); question && last != nil && ctx.Err() != nil {
-				return nil, wrap(last, "find the controller") // it changes nothing, so whether it arrived does not matter
+			question := req.Key() == int16(kmsg.ListPartitionReassignments) // it changes nothing, so whether it arrived does not matter
+			if err != nil && last != nil && ctx.Err() != nil && (question || neverSent(err)) {
+				return nil, wrap(last, "find the controller") // as above
 			}
 			if err != nil && !neverSent(err) {
 				return nil, controllerErr(id, err)
@@ -157,6 +158,10 @@ func (c *Client) askWithin(ctx context.Context, id cluster.BrokerID, req kmsg.Re
 		return nil, err
 	}
 	resp, err := cl.SeedBrokers()[0].Request(ctx, req)
+	if _, reached := c.reached.Load(addr); !reached && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		// The time ended while it was dialed: without a connection nothing was sent, and with the time over nothing will be.
+		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
 	return resp, c.explainAddress(id, addr, c.explainVersion(ctx, addr, req, err))
 }
 
