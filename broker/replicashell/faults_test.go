@@ -249,7 +249,7 @@ func TestCorruptPartitionHoldsBackNoOther(t *testing.T) {
 	l.decideAll(tps, 1, ids(1, 2), ids(1, 2))
 	waiting := map[cluster.TopicPartition]<-chan ProduceResult{}
 	for _, tp := range tps {
-		waiting[tp] = l.brokers[1].produceAsync(t, tp, -1, 10*time.Second, "a", 3)
+		waiting[tp] = l.brokers[1].produceAsync(t, tp, -1, patience, "a", 3)
 	}
 	for _, tp := range tps {
 		if tp.Partition != 4 {
@@ -463,7 +463,7 @@ func TestDeleteRecords(t *testing.T) {
 		req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: "t", Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Offset: offset}}}}
 		return l.brokers[b].m.DeleteRecords(context.Background(), req).Topics[0].Partitions[0]
 	}
-	if r := ask(1, 30, 10*time.Second); r.ErrorCode != 0 || r.LowWatermark != 30 {
+	if r := ask(1, 30, patience); r.ErrorCode != 0 || r.LowWatermark != 30 {
 		t.Fatalf("%+v", r)
 	}
 	if i := l.brokers[2].info(t, topicT); i.LogStart != 30 {
@@ -483,7 +483,7 @@ func TestDeleteRecords(t *testing.T) {
 		t.Fatalf("with an unreachable follower: %+v", r)
 	}
 	l.setCut(1, false)
-	if r := ask(1, -1, 10*time.Second); r.ErrorCode != 0 || r.LowWatermark != 50 {
+	if r := ask(1, -1, patience); r.ErrorCode != 0 || r.LowWatermark != 50 {
 		t.Fatalf("%+v", r)
 	}
 }
@@ -528,7 +528,7 @@ func TestManyPartitionsInOneRequest(t *testing.T) {
 	t.Logf("first record with acks=all: %v", time.Since(begin))
 	begin = time.Now()
 	for i := range n {
-		if r := l.brokers[1].produceAsync(t, tps[i], -1, 10*time.Second, "a", 1); i == n-1 {
+		if r := l.brokers[1].produceAsync(t, tps[i], -1, patience, "a", 1); i == n-1 {
 			<-r
 		}
 	}

@@ -107,14 +107,14 @@ func TestFetchWaitsForTheHighWatermark(t *testing.T) {
 	l.decide(topicT, 1, ids(1, 2), ids(1, 2), 1)
 	b := l.brokers[1]
 	got := make(chan FetchResult, 1)
-	go func() { got <- b.consume(t, topicT, 0, 5*time.Second) }()
+	go func() { got <- b.consume(t, topicT, 0, patience) }()
 	eventually(t, "the consumer is parked", func() bool {
 		p := b.m.partition(topicT)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.waiters) == 1
 	})
-	waiting := b.produceAsync(t, topicT, -1, 5*time.Second, "a", 1)
+	waiting := b.produceAsync(t, topicT, -1, patience, "a", 1)
 	select {
 	case r := <-got:
 		t.Fatalf("a record that is not committed was given: %+v", r)
@@ -137,7 +137,7 @@ func TestFetchMinBytes(t *testing.T) {
 	c := &client{t: t, m: b.m}
 	size := int32(len(batch(t, "a", 1)))
 	got := make(chan FetchAnswer, 1)
-	go func() { got <- c.fetch(5*time.Second, 3*size, 1<<20, []FetchPartition{at("t", 0, 0, 1<<20)}) }()
+	go func() { got <- c.fetch(patience, 3*size, 1<<20, []FetchPartition{at("t", 0, 0, 1<<20)}) }()
 	for range 3 {
 		select {
 		case a := <-got:

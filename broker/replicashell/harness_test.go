@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"kctl/broker/record"
 	"kctl/broker/replica"
+	"kctl/broker/replicashell/session"
 	"kctl/broker/storage"
 	"kctl/broker/vfs"
 	"kctl/zkutil"
@@ -28,10 +30,13 @@ import (
 	"kctl/zkutil/znode"
 )
 
+// patience bounds every wait for what must happen. Only a test that fails waits so long.
+const patience = time.Minute
+
 // eventually polls an observed condition until it holds.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -170,8 +175,13 @@ type lab struct {
 	ids     map[string]cluster.TopicID
 	epochs  map[cluster.TopicPartition]cluster.LeaderEpoch
 	ctl     int32
-	full    bool // the next LeaderAndISR is complete
+	full    bool         // the next LeaderAndISR is complete
+	ahead   atomic.Int64 // how far the brokers' clock is before the real one, in nanoseconds
 }
+
+// lagTimeMax is replica.lag.time.max.ms of the brokers. No test lasts as long: followers lag only when the test moves the
+// clock, never because the machine is slow.
+const lagTimeMax = time.Hour
 
 func newLab(t *testing.T, n int, tune func(*Options)) *lab {
 	l := &lab{t: t, zk: newZKFake(), brokers: map[cluster.BrokerID]*broker{}, conns: map[cluster.BrokerID][]net.Conn{},
@@ -196,9 +206,9 @@ func (l *lab) start(id cluster.BrokerID, fs *vfs.Mem) *broker {
 		l.t.Fatal(err)
 	}
 	opts := Options{BrokerID: id, BrokerEpoch: func() cluster.BrokerEpoch { return cluster.BrokerEpoch(100 + id) }, Storage: store,
-		ZK: l.zk, Dial: l.dial, TopicConfig: l.config, ReplicaLagTimeMax: 400 * time.Millisecond, FetchWaitMax: 100 * time.Millisecond,
+		ZK: l.zk, Dial: l.dial, TopicConfig: l.config, ReplicaLagTimeMax: lagTimeMax, FetchWaitMax: 100 * time.Millisecond,
 		FetchBackoff: 100 * time.Millisecond, ISRNotifyLinger: 10 * time.Millisecond, HighWatermarkCheckpoint: time.Hour,
-		RequestTimeout: 5 * time.Second}
+		RequestTimeout: 5 * time.Second, Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }}
 	if l.tune != nil {
 		l.tune(&opts)
 	}
@@ -280,6 +290,9 @@ func (l *lab) serve(b *broker, conn net.Conn) {
 			return
 		}
 		resp := l.handle(b, req)
+		if resp == nil {
+			return
+		}
 		out := kbin.AppendInt32(make([]byte, 4), correlation)
 		if resp.IsFlexible() {
 			out = append(out, 0)
@@ -292,6 +305,7 @@ func (l *lab) serve(b *broker, conn net.Conn) {
 	}
 }
 
+// handle answers a request; nil hangs up.
 func (l *lab) handle(b *broker, req kmsg.Request) kmsg.Response {
 	ctx := context.Background()
 	switch req := req.(type) {
@@ -300,7 +314,13 @@ func (l *lab) handle(b *broker, req kmsg.Request) kmsg.Response {
 	case *kmsg.OffsetForLeaderEpochRequest:
 		return b.m.OffsetForLeaderEpoch(ctx, req)
 	case *kmsg.FetchRequest:
-		resp := l.fetch(ctx, b, req)
+		resp, err := l.fetch(ctx, b, req)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // the broker was deposed and its log cut back meanwhile: the server closes the connection
+		}
+		if err != nil {
+			l.t.Errorf("read of a slice: %v", err)
+		}
 		l.mu.Lock()
 		tamper := l.tamper
 		l.mu.Unlock()
@@ -313,7 +333,8 @@ func (l *lab) handle(b *broker, req kmsg.Request) kmsg.Response {
 	return req.ResponseKind()
 }
 
-func (l *lab) fetch(ctx context.Context, b *broker, req *kmsg.FetchRequest) *kmsg.FetchResponse {
+func (l *lab) fetch(ctx context.Context, b *broker, req *kmsg.FetchRequest) (*kmsg.FetchResponse, error) {
+	var failed error
 	params := FetchParams{ReplicaID: cluster.BrokerID(req.ReplicaID), ReplicaEpoch: -1, MaxWait: time.Duration(req.MaxWaitMillis) * time.Millisecond,
 		MinBytes: req.MinBytes, MaxBytes: req.MaxBytes, Version: req.Version, SessionID: req.SessionID, SessionEpoch: req.SessionEpoch}
 	if req.Version >= 15 {
@@ -341,12 +362,14 @@ func (l *lab) fetch(ctx context.Context, b *broker, req *kmsg.FetchRequest) *kms
 		if r.Diverging != nil {
 			p.DivergingEpoch.Epoch, p.DivergingEpoch.EndOffset = int32(r.Diverging.Epoch), r.Diverging.Offset
 		}
-		p.RecordBatches = take(l.t, r.Records)
+		var err error
+		p.RecordBatches, err = take(r.Records)
+		failed = errors.Join(failed, err)
 		t := kmsg.NewFetchResponseTopic()
 		t.Topic, t.TopicID, t.Partitions = r.TP.Topic, r.TopicID, append(t.Partitions, p)
 		resp.Topics = append(resp.Topics, t)
 	}
-	return resp
+	return resp, failed
 }
 
 // topicName resolves an id. Some topics are known to the manager alone.
@@ -365,14 +388,11 @@ func (l *lab) topicName(name string, id [16]byte) string {
 }
 
 // take reads a slice and releases it.
-func take(t *testing.T, s storage.Slice) []byte {
-	t.Helper()
+func take(s storage.Slice) ([]byte, error) {
 	defer s.Release()
 	var buf bytes.Buffer
-	if _, err := s.WriteTo(&buf); err != nil {
-		t.Errorf("read of a slice: %v", err)
-	}
-	return buf.Bytes()
+	_, err := s.WriteTo(&buf)
+	return buf.Bytes(), err
 }
 
 // decide publishes a decision in ZooKeeper and sends it to the brokers named, or to all replicas.
@@ -466,7 +486,7 @@ func batch(t *testing.T, what string, n int) []byte {
 // produce appends and returns the answer once it is there.
 func (b *broker) produce(t *testing.T, tp cluster.TopicPartition, acks int16, what string, n int) ProduceResult {
 	t.Helper()
-	return <-b.produceAsync(t, tp, acks, 5*time.Second, what, n)
+	return <-b.produceAsync(t, tp, acks, patience, what, n)
 }
 
 func (b *broker) produceAsync(t *testing.T, tp cluster.TopicPartition, acks int16, timeout time.Duration, what string, n int) <-chan ProduceResult {
@@ -510,7 +530,10 @@ func (b *broker) contents(t *testing.T, tp cluster.TopicPartition) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := take(t, s)
+		data, err := take(s)
+		if err != nil {
+			t.Fatal(err)
+		}
 		out = append(out, data...)
 		for rest := data; len(rest) > 0; {
 			var one record.Batch
@@ -523,12 +546,20 @@ func (b *broker) contents(t *testing.T, tp cluster.TopicPartition) []byte {
 	return out
 }
 
+// sameLogs waits until the replicas are level and compares their logs. Equal log ends alone say nothing: of two leaders
+// each may have written as much before the one is cut back. A high watermark at the leader's log end says that every
+// replica in sync has fetched up to there from this leader, hence has been cut back before.
 func (l *lab) sameLogs(tp cluster.TopicPartition, ids ...cluster.BrokerID) {
 	l.t.Helper()
 	first := l.brokers[ids[0]]
-	eventually(l.t, "logs of "+tp.String()+" are equal", func() bool {
-		for _, id := range ids[1:] {
-			if l.brokers[id].info(l.t, tp).LogEnd != first.info(l.t, tp).LogEnd {
+	eventually(l.t, "replicas of "+tp.String()+" are level", func() bool {
+		s, _ := l.zk.state(l.t, tp)
+		leader := l.brokers[s.Leader].info(l.t, tp)
+		if leader.Role != replica.Leader || leader.LeaderEpoch != s.LeaderEpoch || leader.HighWatermark != leader.LogEnd {
+			return false
+		}
+		for _, id := range ids {
+			if !slices.Contains(leader.ISR, id) || l.brokers[id].info(l.t, tp).LogEnd != leader.LogEnd {
 				return false
 			}
 		}
@@ -540,6 +571,26 @@ func (l *lab) sameLogs(tp cluster.TopicPartition, ids ...cluster.BrokerID) {
 			l.t.Errorf("the log of %s on broker %d differs from that on %d", tp, id, ids[0])
 		}
 	}
+}
+
+// laterThanLag moves the clock of the brokers by more than what a follower may lag and lets the leader look at it.
+func (l *lab) laterThanLag(tp cluster.TopicPartition, leader cluster.BrokerID) {
+	l.ahead.Add(int64(lagTimeMax + time.Second))
+	l.brokers[leader].m.partition(tp).tick()
+}
+
+// awaitParked waits until a follower has fetched up to the leader's log end and asks for more.
+func (l *lab) awaitParked(tp cluster.TopicPartition, leader, follower cluster.BrokerID, end int64) {
+	l.t.Helper()
+	p := l.brokers[leader].m.partition(tp)
+	eventually(l.t, fmt.Sprintf("broker %d is parked at %d", follower, end), func() bool {
+		if l.brokers[follower].info(l.t, tp).LogEnd != end {
+			return false
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return slices.ContainsFunc(p.waiters, func(e *session.Entry) bool { return e.Session.Replica == follower })
+	})
 }
 
 func ids(n ...cluster.BrokerID) []cluster.BrokerID { return n }

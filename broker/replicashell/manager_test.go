@@ -48,7 +48,7 @@ func TestFailover(t *testing.T) {
 	if r := l.brokers[1].produce(t, topicT, 1, "lost", 3); r.Err != 0 {
 		t.Fatalf("%+v", r)
 	}
-	waiting := l.brokers[1].produceAsync(t, topicT, -1, 5*time.Second, "lost too", 3)
+	waiting := l.brokers[1].produceAsync(t, topicT, -1, patience, "lost too", 3)
 	l.decide(topicT, 2, ids(2, 3), ids(1, 2, 3), 2, 3)
 	if r := l.brokers[2].produce(t, topicT, -1, "new", 7); r.Err != 0 || r.BaseOffset != 10 {
 		t.Fatalf("%+v", r)
@@ -77,7 +77,7 @@ func TestDeposed(t *testing.T) {
 		t.Fatal("deposed by its own epoch")
 	}
 	l.setCut(1, true)
-	waiting := l.brokers[1].produceAsync(t, topicT, -1, time.Minute, "waits", 1)
+	waiting := l.brokers[1].produceAsync(t, topicT, -1, patience, "waits", 1)
 	eventually(t, "the record is in the log", func() bool { return l.brokers[1].info(t, topicT).LogEnd == 1 })
 	l.decide(topicT, 2, ids(2, 3), ids(1, 2, 3), 2, 3)
 	if !m.Deposed(topicT, own+1) || m.Deposed(topicT, own+1) {
@@ -102,7 +102,10 @@ func TestISRShrinksAndGrows(t *testing.T) {
 	}
 	fs := l.brokers[3].fs
 	l.stop(3)
-	if r := l.brokers[1].produce(t, topicT, -1, "b", 1); r.Err != 0 {
+	waiting := l.brokers[1].produceAsync(t, topicT, -1, patience, "b", 1)
+	l.awaitParked(topicT, 1, 2, 2)
+	l.laterThanLag(topicT, 1)
+	if r := <-waiting; r.Err != 0 {
 		t.Fatalf("%+v", r)
 	}
 	s, v := l.zk.state(t, topicT)
@@ -225,7 +228,10 @@ func TestMinInSync(t *testing.T) {
 	}
 	l.stop(2)
 	// It waits, and when the ISR has shrunk below the minimum it is told so.
-	if r := l.brokers[1].produce(t, topicT, -1, "b", 1); r.Err != int16(replica.CodeNotEnoughReplicasAppended) || r.BaseOffset != -1 {
+	waiting := l.brokers[1].produceAsync(t, topicT, -1, patience, "b", 1)
+	eventually(t, "the record is in the log", func() bool { return l.brokers[1].info(t, topicT).LogEnd == 2 })
+	l.laterThanLag(topicT, 1)
+	if r := <-waiting; r.Err != int16(replica.CodeNotEnoughReplicasAppended) || r.BaseOffset != -1 {
 		t.Fatalf("%+v", r)
 	}
 	if r := l.brokers[1].produce(t, topicT, -1, "c", 1); r.Err != int16(replica.CodeNotEnoughReplicas) {

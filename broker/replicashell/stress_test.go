@@ -44,7 +44,7 @@ func TestSlowDiskHoldsBackNoOther(t *testing.T) {
 	waiting := map[cluster.TopicPartition]<-chan ProduceResult{}
 	for _, tp := range tps {
 		if onA[tp] {
-			waiting[tp] = l.brokers[1].produceAsync(t, tp, -1, 30*time.Second, "a", 1)
+			waiting[tp] = l.brokers[1].produceAsync(t, tp, -1, patience, "a", 1)
 		}
 	}
 	<-hangs
@@ -83,7 +83,7 @@ func TestLeadersMoveUnderLoad(t *testing.T) {
 	}
 	l.decideAll(tps, 1, ids(1, 2, 3), ids(1, 2, 3))
 	led := &ledger{acked: map[cluster.TopicPartition]map[int64]string{}}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	enough := time.Now().Add(2 * time.Second)
 	var wg sync.WaitGroup
