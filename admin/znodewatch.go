@@ -169,40 +169,79 @@ func (w *znodeWatch) read(ctx context.Context, d *znodeDirty) error {
 		level = append(slices.Collect(maps.Keys(w.nodes)), w.opts.Paths...)
 	}
 	now := map[string]*Znode{}
+	again := 0
 	for len(level) > 0 {
-		slices.Sort(level)
-		level = slices.Compact(level)
-		reqs := make([]zkop.Request, 0, 3*len(level))
-		for _, p := range level {
-			// Of a missing node only Exists leaves a watch. Nodes below are told of by their parents, and must not
-			// leave one behind when they are gone.
-			named := slices.Contains(w.opts.Paths, p)
-			reqs = append(reqs, zkop.Request{Kind: zkop.Exists, Path: p, Watch: named}, zkop.Request{Kind: zkop.Get, Path: p, Watch: !named}, zkop.Request{Kind: zkop.Children, Path: p, Watch: true})
-		}
-		rs, err := w.c.zkDo(ctx, reqs)
+		next, err := w.readLevel(ctx, level, now)
 		if err != nil {
 			return err
 		}
-		var next []string
-		for i, p := range level {
-			z := znodeOf(p, rs[3*i:3*i+3])
-			now[p] = z
-			if z == nil || !w.opts.Recursive {
-				continue
-			}
-			before := w.nodes[p]
-			another := before == nil || before.Stat.Czxid != z.Stat.Czxid // whatever stands below it is another, too
-			for _, ch := range z.Children {
-				if child := path.Join(p, ch); another || w.nodes[child] == nil {
-					if _, read := now[child]; !read {
-						next = append(next, child)
-					}
-				}
-			}
+		if level = next; len(level) == 0 && again < tornReads {
+			again++
+			level = w.torn(now)
 		}
-		level = next
 	}
 	return w.update(now)
+}
+
+// readLevel reads nodes, parents first, and returns those below them that have to be read next.
+func (w *znodeWatch) readLevel(ctx context.Context, level []string, now map[string]*Znode) ([]string, error) {
+	slices.Sort(level)
+	level = slices.Compact(level)
+	reqs := make([]zkop.Request, 0, 3*len(level))
+	for _, p := range level {
+		// Of a missing node only Exists leaves a watch. Nodes below are told of by their parents, and must not
+		// leave one behind when they are gone.
+		named := slices.Contains(w.opts.Paths, p)
+		reqs = append(reqs, zkop.Request{Kind: zkop.Exists, Path: p, Watch: named}, zkop.Request{Kind: zkop.Get, Path: p, Watch: !named}, zkop.Request{Kind: zkop.Children, Path: p, Watch: true})
+	}
+	rs, err := w.c.zkDo(ctx, reqs)
+	if err != nil {
+		return nil, err
+	}
+	var next []string
+	for i, p := range level {
+		z := znodeOf(p, rs[3*i:3*i+3])
+		now[p] = z
+		if z == nil || !w.opts.Recursive {
+			continue
+		}
+		before := w.nodes[p]
+		another := before == nil || before.Stat.Czxid != z.Stat.Czxid // whatever stands below it is another, too
+		for _, ch := range z.Children {
+			child := path.Join(p, ch)
+			if (another || w.nodes[child] == nil) && now[child] == nil { // not read yet, or before it was there
+				next = append(next, child)
+			}
+		}
+	}
+	return next, nil
+}
+
+// tornReads bounds how often a torn reading is mended: a server may hold numbers that never fit (ZOOKEEPER-3249).
+const tornReads = 5
+
+// torn returns what has to be read once more. Requests are answered one by one and others write between them: a node may be
+// newer, or older, than the parent that was read. Then a later reading would report that the parent went and came back after
+// what stands below the new one.
+func (w *znodeWatch) torn(now map[string]*Znode) []string {
+	if !w.opts.Recursive {
+		return nil
+	}
+	var again []string
+	for p, z := range now {
+		if z == nil || slices.Contains(w.opts.Paths, p) {
+			continue
+		}
+		dir := path.Dir(p)
+		parent, read := now[dir]
+		if !read {
+			parent = w.nodes[dir]
+		}
+		if parent == nil || parent.Stat.Pzxid < z.Stat.Czxid || z.Stat.Czxid < parent.Stat.Czxid {
+			again = append(again, dir, p)
+		}
+	}
+	return again
 }
 
 // znodeOf puts the answers about one node together; nil when it is not there. It may have gone between two of them,
@@ -370,7 +409,7 @@ func lacking(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { _, ok := slices.BinarySearch(b, s); return ok })
 }
 
-// eventOrder is the place of an event among others: by transaction, a child's deletion before its parent's.
+// eventOrder is the place of an event among others.
 type eventOrder struct {
 	zxid int64
 	path string
@@ -398,12 +437,18 @@ func orderOf(e ZnodeEvent, now map[string]*Znode) eventOrder {
 	return o
 }
 
+// compare: of events of one transaction, or of one that is not known better, those of what is gone come first, from below; then
+// the others, from above.
 func (a eventOrder) compare(b eventOrder) int {
 	switch {
 	case a.zxid != b.zxid:
 		return int(min(1, max(-1, a.zxid-b.zxid)))
 	case a.gone && b.gone:
 		return strings.Compare(b.path, a.path)
+	case a.gone:
+		return -1
+	case b.gone:
+		return 1
 	}
 	return strings.Compare(a.path, b.path)
 }
