@@ -14,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,18 +114,17 @@ func TestConnectFailuresSayWhatIsThere(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := Connect(ctx, Config{Connect: c.addr, ConnectTimeout: 500 * time.Millisecond})
+			_, err := Connect(ctx, Config{Connect: c.addr, ConnectTimeout: 2 * time.Second})
 			if !errors.Is(err, ErrUnreachable) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("error %v", err)
 			}
 			if err != nil && !strings.Contains(err.Error(), c.addr) {
 				t.Errorf("error %v does not name %s", err, c.addr)
 			}
-			if d := time.Since(start); d > 8*time.Second {
-				t.Errorf("it took %s", d)
+			if ctx.Err() != nil {
+				t.Error("it did not end by its own limit")
 			}
 		})
 	}
@@ -139,16 +139,33 @@ func TestConnectNamesEveryServer(t *testing.T) {
 }
 
 func TestConnectKeepsTryingUntilTheContextEnds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	start := time.Now()
-	_, err := Connect(ctx, Config{Connect: deadAddr(t), KeepTrying: true})
+	dials := refusingDialer{dialled: make(chan struct{}, 100)}
+	go func() {
+		for range 5 {
+			<-dials.dialled
+		}
+		cancel()
+	}()
+	_, err := Connect(ctx, Config{Connect: "127.0.0.1:1", KeepTrying: true, Dialer: dials})
 	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("error %v", err)
 	}
-	if d := time.Since(start); d < 350*time.Millisecond || d > 5*time.Second {
-		t.Errorf("it gave up after %s", d)
+	if ctx.Err() == nil {
+		t.Error("it gave up before the context ended")
 	}
+}
+
+// refusingDialer refuses, and says that it was asked.
+type refusingDialer struct{ dialled chan struct{} }
+
+func (d refusingDialer) DialContext(context.Context, string, string) (net.Conn, error) {
+	select {
+	case d.dialled <- struct{}{}:
+	default:
+	}
+	return nil, syscall.ECONNREFUSED
 }
 
 func TestConnectRefusesBadStrings(t *testing.T) {
@@ -195,7 +212,7 @@ func TestTLS(t *testing.T) {
 			silent(c)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := Connect(ctx, Config{Connect: addr, TLS: &tls.Config{RootCAs: pool}})
 	if err != nil {
@@ -216,16 +233,20 @@ func TestTLS(t *testing.T) {
 }
 
 func TestCloseDuringConnectIsQuick(t *testing.T) {
-	addr := serve(t, silent)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	addr := serve(t, func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, 44)) // the session request is here: Connect waits for the answer
+		cancel()
+		silent(c)
+	})
 	start := time.Now()
-	_, err := Connect(ctx, Config{Connect: addr, ConnectTimeout: time.Minute})
-	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
+	_, err := Connect(ctx, Config{Connect: addr, ConnectTimeout: 5 * time.Minute})
+	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), "has not answered the session request") {
 		t.Errorf("error %v", err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("it took %s", d)
 	}
 }

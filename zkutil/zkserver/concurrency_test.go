@@ -112,7 +112,7 @@ func (c *rawClient) onServer(s *Server) *conn {
 // snapshot every few writes and restarts. At the end nothing is left of dead sessions.
 func TestChurn(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{DataDir: dir, SnapshotEvery: 30, TickTime: 20 * time.Millisecond, MinSessionTimeout: 40 * time.Millisecond, MaxSessionTimeout: time.Second}
+	cfg := Config{DataDir: dir, SnapshotEvery: 30, TickTime: 20 * time.Millisecond, MinSessionTimeout: 40 * time.Millisecond, MaxSessionTimeout: long}
 	s := startServer(t, cfg)
 	startRaw(t, s.Addr(), long).call(opCreate, bodyCreate("/d", nil, 0), 0)
 	for round := range 3 {

@@ -280,15 +280,15 @@ func hasIdentity(ids []ztree.Identity, id ztree.Identity) bool {
 	return false
 }
 
-// send appends a reply.
+// send appends a reply. It is counted before: who has the reply sees it in the four-letter commands too.
 func (c *conn) send(r *request, zxid int64, code int32) {
+	c.account(r)
 	c.mu.Lock()
 	if !c.closed {
 		c.out = appendReply(c.out, r, zxid, code)
 		c.checkOut()
 	}
 	c.mu.Unlock()
-	c.account(r)
 }
 
 func (c *conn) account(r *request) {

@@ -30,7 +30,7 @@ func dialRaw(t testing.TB, addr string) *rawClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(patience))
 	return &rawClient{t: t, nc: nc, password: make([]byte, passwordSize)}
 }
 

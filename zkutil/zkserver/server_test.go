@@ -45,7 +45,7 @@ func connect(t testing.TB, addr string, timeout time.Duration) *zk.Conn {
 
 func awaitState(t testing.TB, events <-chan zk.Event, want zk.State) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		select {
@@ -54,7 +54,7 @@ func awaitState(t testing.TB, events <-chan zk.Event, want zk.State) {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("no %v within 20s", want)
+			t.Fatalf("no %v within %s", want, patience)
 		}
 	}
 }

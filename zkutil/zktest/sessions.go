@@ -97,33 +97,19 @@ func testExpiryByTheServer(t *testing.T, s Server) {
 // testPresumedLostFirst: a client that is cut off knows that it can no longer trust its session before the
 // server gives the ephemeral nodes away.
 func testPresumedLostFirst(t *testing.T, s Server) {
-	c, proxy := throughProxy(t, s, withSession(shortSession))
+	// Two timers race here by design; a third of the session timeout lies between them.
+	c, proxy := throughProxy(t, s, withSession(6*time.Second))
 	other := dial(t, s.Addr())
 	if _, err := c.Create(c.ctx, "/owner", nil, zkop.Ephemeral); err != nil {
 		t.Fatal(err)
 	}
 	other.watchExists("/owner")
 	proxy.Silence()
-	lost := make(chan time.Time, 1)
-	go func() {
-		for n := range c.feed {
-			if n.Watch == nil && n.Session.State == zkutil.PresumedLost {
-				lost <- time.Now()
-				return
-			}
-		}
-	}()
 	if ev := other.nextWatch(); ev != event(zkop.NodeDeleted, "/owner") {
 		t.Fatalf("event %v", ev)
 	}
-	gone := time.Now()
-	select {
-	case at := <-lost:
-		if at.After(gone) {
-			t.Errorf("the client knew %s after the node was gone", at.Sub(gone))
-		}
-	case <-c.ctx.Done():
-		t.Fatal("the client never presumed its session lost")
+	if st := c.Session().State; st != zkutil.PresumedLost {
+		t.Errorf("the node is gone, and the client holds its session to be %v", st)
 	}
 }
 
@@ -260,9 +246,9 @@ func testCredentialsRepeated(t *testing.T, s Server) {
 
 // testIdleClient: pings alone keep the connection, also when the limit of the handshake was short.
 func testIdleClient(t *testing.T, s Server) {
-	quick := func(c *zkutil.Config) { c.ConnectTimeout = 600 * time.Millisecond }
-	c := dial(t, s.Addr(), withAuth("eve:pw"), withSession(4*time.Second), quick)
-	idle := time.NewTimer(3 * time.Second)
+	quick := func(c *zkutil.Config) { c.ConnectTimeout = 1500 * time.Millisecond }
+	c := dial(t, s.Addr(), withAuth("eve:pw"), withSession(8*time.Second), quick)
+	idle := time.NewTimer(6 * time.Second) // longer than the client would take silence for a dead server
 	defer idle.Stop()
 	select {
 	case n := <-c.feed:
@@ -338,6 +324,7 @@ func testLostReplyOvertaken(t *testing.T, s Server) {
 func testEphemeralAtExpiry(t *testing.T, s Server) {
 	c, proxy := throughProxy(t, s, withSession(shortSession))
 	other := dial(t, s.Addr())
+	start := time.Now() // the session was in touch after this
 	if _, err := c.Multi(c.ctx,
 		zkop.Request{Kind: zkop.Create, Path: "/e1", Mode: zkop.Ephemeral},
 		zkop.Request{Kind: zkop.Create, Path: "/keep"},
@@ -346,13 +333,12 @@ func testEphemeralAtExpiry(t *testing.T, s Server) {
 	}
 	other.watchExists("/e1")
 	other.watchChildren("/keep")
-	start := time.Now()
 	proxy.Silence()
 	events := map[zkop.Event]bool{other.nextWatch(): true, other.nextWatch(): true}
 	if !events[event(zkop.NodeDeleted, "/e1")] || !events[event(zkop.NodeChildrenChanged, "/keep")] {
 		t.Errorf("events %v", events)
 	}
-	if d := time.Since(start); d < shortSession/2 || d > 5*shortSession {
+	if d := time.Since(start); d < shortSession {
 		t.Errorf("the session of %s expired after %s", shortSession, d)
 	}
 	if _, _, err := other.Get(other.ctx, "/keep"); err != nil {
