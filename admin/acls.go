@@ -58,8 +58,8 @@ func optional(s string) *string {
 }
 
 // aclErr explains a refusal. Without an authorizer there are no rules, and making one would protect nothing.
-func aclErr(code int16, message *string, doing string) error {
-	err := brokerErr(code, message)
+func aclErr(key kmsg.Key, code int16, message *string, doing string) error {
+	err := brokerErr(key, code, message)
 	if !errors.Is(err, kerr.SecurityDisabled) {
 		return wrap(err, "%s", doing)
 	}
@@ -93,7 +93,7 @@ func (c *Client) ACLs(ctx context.Context, f model.ACLFilter) ([]model.ACL, erro
 		return nil, err
 	}
 	r := resp.(*kmsg.DescribeACLsResponse)
-	if err := aclErr(r.ErrorCode, r.ErrorMessage, "list ACLs"); err != nil {
+	if err := aclErr(kmsg.DescribeACLs, r.ErrorCode, r.ErrorMessage, "list ACLs"); err != nil {
 		return nil, err
 	}
 	var out []model.ACL
@@ -142,7 +142,7 @@ func (c *Client) CreateACLs(ctx context.Context, acls []model.ACL) ([]error, err
 	errs := make([]error, len(acls))
 	var made []model.ACL
 	for i, r := range results {
-		if errs[i] = aclErr(r.ErrorCode, r.ErrorMessage, "create ACL"); errs[i] == nil {
+		if errs[i] = aclErr(kmsg.CreateACLs, r.ErrorCode, r.ErrorMessage, "create ACL"); errs[i] == nil {
 			made = append(made, acls[i])
 		}
 	}
@@ -178,10 +178,10 @@ func (c *Client) DeleteACLs(ctx context.Context, acls []model.ACL) ([]error, err
 	errs := make([]error, len(acls))
 	var gone []model.ACL
 	for i, r := range results {
-		errs[i] = aclErr(r.ErrorCode, r.ErrorMessage, "delete ACL")
+		errs[i] = aclErr(kmsg.DeleteACLs, r.ErrorCode, r.ErrorMessage, "delete ACL")
 		for _, m := range r.MatchingACLs {
 			if errs[i] == nil {
-				errs[i] = aclErr(m.ErrorCode, m.ErrorMessage, "delete ACL")
+				errs[i] = aclErr(kmsg.DeleteACLs, m.ErrorCode, m.ErrorMessage, "delete ACL")
 			}
 		}
 		if errs[i] == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/model"
 )
@@ -115,7 +116,7 @@ func TestKindOf(t *testing.T) {
 		want Kind
 	}{
 		{wrap(kerr.TopicAuthorizationFailed, "x"), Unauthorized},
-		{wrap(brokerErr(kerr.ClusterAuthorizationFailed.Code, nil), "x"), Unauthorized},
+		{wrap(brokerErr(kmsg.DescribeLogDirs, kerr.ClusterAuthorizationFailed.Code, nil), "x"), Unauthorized},
 		{wrap(context.DeadlineExceeded, "x"), Unreachable},
 		{wrap(&net.OpError{Op: "dial", Err: errors.New("refused")}, "x"), Unreachable},
 		{wrap(kerr.UnknownTopicOrPartition, "x"), NotFound},
@@ -128,7 +129,7 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 	said := "Topic 'x' already exists."
-	if got := brokerErr(kerr.TopicAlreadyExists.Code, &said); got.Error() != "TOPIC_ALREADY_EXISTS: Topic 'x' already exists." || !errors.Is(got, kerr.TopicAlreadyExists) {
+	if got := brokerErr(kmsg.DescribeLogDirs, kerr.TopicAlreadyExists.Code, &said); got.Error() != "TOPIC_ALREADY_EXISTS: Topic 'x' already exists." || !errors.Is(got, kerr.TopicAlreadyExists) {
 		t.Errorf("%v", got)
 	}
 }

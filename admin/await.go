@@ -26,6 +26,9 @@ func (c *Client) await(ctx context.Context, what string, shows func(context.Cont
 		if ok {
 			return nil
 		}
+		if isAuthorization(err) { // it will not show, however long one waits
+			return wrap(err, "the change was accepted, but whether %s show it cannot be read", what)
+		}
 		if !pause(ctx) {
 			return &Error{Kind: Failed, Msg: "the change was accepted, but " + what + " do not show it", Err: err, Hint: "look again: the brokers may learn of it late"}
 		}

@@ -152,7 +152,7 @@ func (c *Client) readConfigs(ctx context.Context, p configPart, resources []mode
 	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
 		for _, i := range p.resources {
 			if configTypes[resources[i].Type] == r.ResourceType && resources[i].Name == r.ResourceName {
-				out[i].Entries, out[i].Err = configEntries(&r), c.configErr(ctx, resources[i], r.ErrorCode, r.ErrorMessage)
+				out[i].Entries, out[i].Err = configEntries(&r), c.configErr(ctx, kmsg.DescribeConfigs, resources[i], r.ErrorCode, r.ErrorMessage)
 			}
 		}
 	}
@@ -162,8 +162,8 @@ func (c *Client) noAnswer(r model.ConfigResource) error {
 	return &Error{Kind: Failed, Msg: fmt.Sprintf("the broker's answer does not hold %s", r)}
 }
 
-func (c *Client) configErr(ctx context.Context, r model.ConfigResource, code int16, message *string) error {
-	err := brokerErr(code, message)
+func (c *Client) configErr(ctx context.Context, key kmsg.Key, r model.ConfigResource, code int16, message *string) error {
+	err := brokerErr(key, code, message)
 	if err == nil {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (c *Client) alterIncrementally(ctx context.Context, p configPart, changes [
 	out := map[model.ConfigResource]error{}
 	for _, r := range resp.(*kmsg.IncrementalAlterConfigsResponse).Resources {
 		id := resourceOf(r.ResourceType, r.ResourceName)
-		out[id] = c.configErr(ctx, id, r.ErrorCode, r.ErrorMessage)
+		out[id] = c.configErr(ctx, kmsg.IncrementalAlterConfigs, id, r.ErrorCode, r.ErrorMessage)
 	}
 	return out, nil
 }
@@ -345,7 +345,7 @@ func (c *Client) alterWhole(ctx context.Context, p configPart, resources []model
 	out := map[model.ConfigResource]error{}
 	for _, r := range resp.(*kmsg.AlterConfigsResponse).Resources {
 		id := resourceOf(r.ResourceType, r.ResourceName)
-		out[id] = c.configErr(ctx, id, r.ErrorCode, r.ErrorMessage)
+		out[id] = c.configErr(ctx, kmsg.AlterConfigs, id, r.ErrorCode, r.ErrorMessage)
 	}
 	return out, nil
 }
@@ -384,6 +384,9 @@ func (c *Client) AwaitConfigs(ctx context.Context, changes []plan.ConfigChange) 
 		if err == nil && len(missing) == 0 {
 			return nil, nil
 		}
+		if isAuthorization(err) { // they will not show, however long one waits
+			return nil, err
+		}
 		if !pause(ctx) {
 			return missing, err
 		}
@@ -398,6 +401,9 @@ func (c *Client) missingChanges(ctx context.Context, resources []model.ConfigRes
 	missing := map[model.ConfigResource][]string{}
 	for i := range now {
 		r := now[i].Resource
+		if isAuthorization(now[i].Err) {
+			return nil, now[i].Err
+		}
 		if now[i].Err != nil {
 			missing[r] = append(missing[r], now[i].Err.Error())
 			continue

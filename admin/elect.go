@@ -166,10 +166,26 @@ func (c *Client) electBatch(ctx context.Context, moves []plan.Election, unclean 
 		return nil, err
 	}
 	r := resp.(*kmsg.ElectLeadersResponse)
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+	if err := brokerErr(kmsg.ElectLeaders, r.ErrorCode, nil); err != nil {
 		return nil, wrap(err, "elect leaders")
 	}
+	if err := electionDenied(r); err != nil {
+		return nil, err
+	}
 	return electionResults(moves, r), nil
+}
+
+// electionDenied is the authorizer's refusal of the whole in an answer of version 0, which has it at every partition only.
+func electionDenied(r *kmsg.ElectLeadersResponse) error {
+	var denied error
+	for _, t := range r.Topics {
+		for _, p := range t.Partitions {
+			if denied = brokerErr(kmsg.ElectLeaders, p.ErrorCode, p.ErrorMessage); !isAuthorization(denied) {
+				return nil
+			}
+		}
+	}
+	return wrap(denied, "elect leaders")
 }
 
 // electionRefused tells that the broker asked is not the controller. Version 0 has no code for the whole, and
@@ -210,7 +226,7 @@ func electionResults(moves []plan.Election, r *kmsg.ElectLeadersResponse) []Elec
 		case a.code == kerr.ElectionNotNeeded.Code:
 			out[i].Done, out[i].Already = true, true
 		default:
-			out[i].Err = brokerErr(a.code, a.msg).Error()
+			out[i].Err = brokerErr(kmsg.ElectLeaders, a.code, a.msg).Error()
 		}
 	}
 	return out

@@ -143,7 +143,6 @@ func TestElectionAnswers(t *testing.T) {
 		{0, true, false, ""},
 		{kerr.ElectionNotNeeded.Code, true, true, ""},
 		{kerr.PreferredLeaderNotAvailable.Code, false, false, "PREFERRED_LEADER_NOT_AVAILABLE"},
-		{kerr.ClusterAuthorizationFailed.Code, false, false, "CLUSTER_AUTHORIZATION_FAILED"},
 	} {
 		f.code = tt.code
 		planned, _, via, err := c.PlanElections(t.Context(), nil, ElectOptions{})
@@ -154,6 +153,14 @@ func TestElectionAnswers(t *testing.T) {
 		if err != nil || len(got) != 3 || got[1].Done != tt.done || got[1].Already != tt.already || (got[1].Err == "") != (tt.err == "") {
 			t.Errorf("code %d: %+v %v", tt.code, got, err)
 		}
+	}
+	f.code = kerr.ClusterAuthorizationFailed.Code
+	denied, _, via, err := c.PlanElections(t.Context(), nil, ElectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Elect(t.Context(), denied, via, ElectOptions{}); KindOf(err) != Unauthorized || !strings.Contains(HintOf(err), "--operation Alter --cluster") {
+		t.Errorf("refused for every partition: %v", err)
 	}
 	f.code = 0
 	answer := f.answer[kmsg.ElectLeaders]

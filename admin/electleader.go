@@ -233,12 +233,12 @@ func (c *Client) setOrder(ctx context.Context, tp cluster.TopicPartition, order 
 		return err
 	}
 	r := resp.(*kmsg.AlterPartitionAssignmentsResponse)
-	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+	if err := brokerErr(kmsg.AlterPartitionAssignments, r.ErrorCode, r.ErrorMessage); err != nil {
 		return wrap(err, "order the replicas of %s", partName(tp))
 	}
 	for _, t := range r.Topics {
 		for _, p := range t.Partitions {
-			if err := brokerErr(p.ErrorCode, p.ErrorMessage); err != nil {
+			if err := brokerErr(kmsg.AlterPartitionAssignments, p.ErrorCode, p.ErrorMessage); err != nil {
 				return wrap(err, "order the replicas of %s", partName(tp))
 			}
 		}

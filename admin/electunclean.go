@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
@@ -70,7 +69,7 @@ func (c *Client) askCandidates(ctx context.Context, rows []model.Candidate) {
 			case !ok:
 				rows[i].Err = "the broker did not answer for this partition"
 			case a.code != 0:
-				rows[i].Err = short(kerr.ErrorForCode(a.code))
+				rows[i].Err = short(brokerErr(kmsg.ListOffsets, a.code, nil))
 			default:
 				rows[i].LogEndOffset = a.offset
 			}

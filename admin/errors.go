@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/zkutil/zkop"
 )
@@ -64,6 +65,9 @@ func HintOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok && e.Hint != "" {
 		return e.Hint
 	}
+	if d, ok := errors.AsType[*denial](err); ok {
+		return d.hint()
+	}
 	if isAuthorization(err) && !errors.Is(err, zkop.ErrNoAuth) {
 		return "the user lacks a permission: an administrator sees its rules with kctl acls list --principal User:NAME, and gives one with kctl acls create"
 	}
@@ -110,16 +114,17 @@ func wrap(err error, format string, args ...any) error {
 	return &Error{Kind: classify(err), Msg: msg, Err: err}
 }
 
-// brokerErr makes an error from a Kafka error code and the broker's message, nil for code 0.
-func brokerErr(code int16, message *string) error {
+// brokerErr makes an error from the Kafka error code and the message (may be nil) in the answer to a request of that key,
+// nil for code 0. A refusal by the authorizer says which permission the request needs.
+func brokerErr(key kmsg.Key, code int16, message *string) error {
 	err := kerr.ErrorForCode(code)
 	if err == nil {
 		return nil
 	}
 	if message != nil && *message != "" {
-		return &refusal{err, *message}
+		err = &refusal{err, *message}
 	}
-	return err
+	return needs(key, err)
 }
 
 // refusal is a Kafka error with the broker's own words instead of the general ones.
@@ -141,6 +146,9 @@ func (r *refusal) Unwrap() error { return r.err }
 func short(err error) string {
 	if err == nil {
 		return ""
+	}
+	if d, ok := errors.AsType[*denial](err); ok {
+		return short(d.err) + " (it takes " + d.what() + ")"
 	}
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
 		return ke.Message

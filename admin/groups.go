@@ -98,7 +98,7 @@ func (c *Client) groupsOf(ctx context.Context, id cluster.BrokerID) ([]model.Gro
 		return nil, err
 	}
 	r := resp.(*kmsg.ListGroupsResponse)
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+	if err := brokerErr(kmsg.ListGroups, r.ErrorCode, nil); err != nil {
 		return nil, err
 	}
 	out := make([]model.Group, len(r.Groups))
@@ -206,7 +206,7 @@ func (c *Client) describeAs(ctx context.Context, ids []string, ask func(context.
 		case !ok, a.code == kerr.GroupIDNotFound.Code, a.code == kerr.UnsupportedVersion.Code, a.group.State == model.GroupDead:
 			left = append(left, id)
 		default:
-			if err := brokerErr(a.code, a.msg); err != nil {
+			if err := brokerErr(kmsg.DescribeGroups, a.code, a.msg); err != nil {
 				a.group.Err = short(err)
 			}
 			found[id] = &a.group

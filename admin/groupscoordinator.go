@@ -99,7 +99,7 @@ func (c *Client) coordinators(ctx context.Context, kind int8, keys []string) (ma
 		var again []string
 		for _, k := range left {
 			f, ok := found[k]
-			err := brokerErr(f.ErrorCode, f.ErrorMessage)
+			err := brokerErr(kmsg.FindCoordinator, f.ErrorCode, f.ErrorMessage)
 			switch {
 			case !ok:
 				errs[k] = &Error{Kind: Failed, Msg: "no broker says who coordinates it"}

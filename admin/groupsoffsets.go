@@ -26,7 +26,7 @@ func (c *Client) CommittedOffsets(ctx context.Context, groups []string) (map[str
 		codes := map[string]int16{}
 		err := c.fetchOffsets(ctx, id, keys, func(group string, code int16, offsets []model.CommittedOffset) {
 			codes[group] = code
-			if err := kerr.ErrorForCode(code); err != nil {
+			if err := brokerErr(kmsg.OffsetFetch, code, nil); err != nil {
 				refused.set(group, err)
 				return
 			}
@@ -199,7 +199,7 @@ func (c *Client) listOffsetsAt(ctx context.Context, id cluster.BrokerID, tps []c
 	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
 		for _, p := range t.Partitions {
 			o := logOffset{offset: p.Offset}
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+			if err := brokerErr(kmsg.ListOffsets, p.ErrorCode, nil); err != nil {
 				o = logOffset{-1, short(err)}
 			}
 			out[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = o
@@ -260,7 +260,7 @@ func (c *Client) CommitOffsets(ctx context.Context, changes []OffsetChange) []Of
 				said[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = p.ErrorCode
 			}
 		}
-		return settle(rows, said), nil
+		return settle(kmsg.OffsetCommit, rows, said), nil
 	})
 }
 
@@ -288,7 +288,7 @@ func (c *Client) DeleteOffsets(ctx context.Context, changes []OffsetChange) []Of
 		r := resp.(*kmsg.OffsetDeleteResponse)
 		if r.ErrorCode != 0 {
 			for _, row := range rows {
-				row.Err = short(kerr.ErrorForCode(r.ErrorCode))
+				row.Err = short(brokerErr(kmsg.OffsetDelete, r.ErrorCode, nil))
 			}
 			return r.ErrorCode, nil
 		}
@@ -298,12 +298,12 @@ func (c *Client) DeleteOffsets(ctx context.Context, changes []OffsetChange) []Of
 				said[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = p.ErrorCode
 			}
 		}
-		return settle(rows, said), nil
+		return settle(kmsg.OffsetDelete, rows, said), nil
 	})
 }
 
-// settle writes the brokers' answers into the rows; it returns a code that says the coordinator moved, or 0.
-func settle(rows []*OffsetChange, said map[cluster.TopicPartition]int16) int16 {
+// settle writes the brokers' answers to a request into the rows; it returns a code that says the coordinator moved, or 0.
+func settle(key kmsg.Key, rows []*OffsetChange, said map[cluster.TopicPartition]int16) int16 {
 	var moved int16
 	for _, r := range rows {
 		code, ok := said[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}]
@@ -313,7 +313,7 @@ func settle(rows []*OffsetChange, said map[cluster.TopicPartition]int16) int16 {
 		case code == kerr.UnknownMemberID.Code || code == kerr.IllegalGeneration.Code:
 			r.Err = "the group has become active: a member joined"
 		default:
-			r.Err = short(kerr.ErrorForCode(code))
+			r.Err = short(brokerErr(key, code, nil))
 		}
 		if coordinatorMoved(code) {
 			moved = code
@@ -373,7 +373,7 @@ func (c *Client) DeleteGroups(ctx context.Context, groups []string) map[string]e
 		codes := map[string]int16{}
 		for _, g := range resp.(*kmsg.DeleteGroupsResponse).Groups {
 			codes[g.Group] = g.ErrorCode
-			refused.set(g.Group, brokerErr(g.ErrorCode, g.ErrorMessage))
+			refused.set(g.Group, brokerErr(kmsg.DeleteGroups, g.ErrorCode, g.ErrorMessage))
 		}
 		return codes, nil
 	})

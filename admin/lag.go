@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
@@ -186,7 +185,7 @@ func (c *Client) askPosition(ctx context.Context, id cluster.BrokerID, rows []*m
 		case !found:
 			r.Err = "the broker did not answer for this partition"
 		case a.code != 0:
-			r.Err = short(kerr.ErrorForCode(a.code))
+			r.Err = short(brokerErr(kmsg.ListOffsets, a.code, nil))
 			untold = append(untold, r)
 		default:
 			r.LogEndOffset, r.LeaderEpoch = a.offset, a.epoch
@@ -221,7 +220,7 @@ func (c *Client) fetchWatermarks(ctx context.Context, id cluster.BrokerID, rows 
 			if r == nil {
 				continue
 			}
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+			if err := brokerErr(kmsg.Fetch, p.ErrorCode, nil); err != nil {
 				r.Err = short(err)
 				continue
 			}

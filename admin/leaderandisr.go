@@ -109,7 +109,7 @@ func (c *Client) SetLeadersAndISRs(ctx context.Context, changes []LeaderAndISRCh
 		return nil, err
 	}
 	r := resp.(*kmsg.ElectLeadersResponse)
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+	if err := brokerErr(kmsg.ElectLeaders, r.ErrorCode, nil); err != nil {
 		return nil, wrap(err, "set leader and ISR")
 	}
 	return leaderChangeResults(changes, r, tries > 1), nil
@@ -166,7 +166,7 @@ func leaderChangeResults(changes []LeaderAndISRChange, r *kmsg.ElectLeadersRespo
 				o.Err = &Error{Kind: Failed, Msg: fmt.Sprintf("%s:%d has changed meanwhile: %s", ch.Topic, ch.Partition, answerText(p)), Hint: "look at it again, then repeat the command"}
 			}
 		default:
-			o.Err = wrap(brokerErr(p.ErrorCode, p.ErrorMessage), "%s:%d", ch.Topic, ch.Partition)
+			o.Err = wrap(brokerErr(kmsg.ElectLeaders, p.ErrorCode, p.ErrorMessage), "%s:%d", ch.Topic, ch.Partition)
 		}
 		out[i] = o
 	}

@@ -118,10 +118,10 @@ func (c *Client) kick(ctx context.Context, steps []LeaderAndISRStep, results []L
 	said := map[cluster.TopicPartition]error{}
 	if err == nil {
 		r := resp.(*kmsg.AlterPartitionAssignmentsResponse)
-		err = brokerErr(r.ErrorCode, r.ErrorMessage)
+		err = brokerErr(kmsg.AlterPartitionAssignments, r.ErrorCode, r.ErrorMessage)
 		for _, t := range r.Topics {
 			for _, p := range t.Partitions {
-				said[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = brokerErr(p.ErrorCode, p.ErrorMessage)
+				said[cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = brokerErr(kmsg.AlterPartitionAssignments, p.ErrorCode, p.ErrorMessage)
 			}
 		}
 	}

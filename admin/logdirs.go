@@ -79,17 +79,17 @@ func (c *Client) logDirsOf(ctx context.Context, id cluster.BrokerID, topic *rege
 // logDirsFrom turns an answer into the model. Brokers that may not be asked answer without directories; newer ones
 // say so in the error code.
 func logDirsFrom(id cluster.BrokerID, r *kmsg.DescribeLogDirsResponse, topic *regexp.Regexp) ([]model.LogDir, error) {
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+	if err := brokerErr(kmsg.DescribeLogDirs, r.ErrorCode, nil); err != nil {
 		return nil, err
 	}
 	if len(r.Dirs) == 0 {
-		return nil, fmt.Errorf("no log directories in the answer: %w", kerr.ClusterAuthorizationFailed)
+		return nil, fmt.Errorf("no log directories in the answer: %w", needs(kmsg.DescribeLogDirs, kerr.ClusterAuthorizationFailed))
 	}
 	sizes := map[cluster.TopicPartition]int64{}
 	dirs := make([]model.LogDir, 0, len(r.Dirs))
 	for i := range r.Dirs {
 		d := model.LogDir{Broker: id, Path: r.Dirs[i].Dir, Total: r.Dirs[i].TotalBytes, Usable: r.Dirs[i].UsableBytes}
-		if err := kerr.ErrorForCode(r.Dirs[i].ErrorCode); err != nil {
+		if err := brokerErr(kmsg.DescribeLogDirs, r.Dirs[i].ErrorCode, nil); err != nil {
 			d.Err = short(err)
 		}
 		d.Replicas = dirReplicas(r.Dirs[i].Topics, topic, sizes)

@@ -105,7 +105,7 @@ func (c *Client) MoveDirs(ctx context.Context, moves []plan.DirMove) ([]DirMoveR
 		case code == 0, r.Action == plan.DirPlace && code == kerr.ReplicaNotAvailable.Code:
 			r.Accepted = true // a replica that is not there yet: the broker keeps the directory in mind
 		default:
-			r.Err = brokerErr(code, nil).Error()
+			r.Err = brokerErr(kmsg.AlterReplicaLogDirs, code, nil).Error()
 		}
 	}
 	return results, nil

@@ -34,7 +34,7 @@ func (c *Client) CreatePartitions(ctx context.Context, topic string, have int, a
 		return false, err
 	}
 	for _, t := range resp.(*kmsg.CreatePartitionsResponse).Topics {
-		if err := brokerErr(t.ErrorCode, t.ErrorMessage); err != nil {
+		if err := brokerErr(kmsg.CreatePartitions, t.ErrorCode, t.ErrorMessage); err != nil {
 			return false, wrap(err, "add partitions to topic %s", topic)
 		}
 	}

@@ -47,7 +47,7 @@ func (c *Client) Quotas(ctx context.Context) ([]model.Quota, error) {
 		return nil, err
 	}
 	r := resp.(*kmsg.DescribeClientQuotasResponse)
-	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+	if err := brokerErr(kmsg.DescribeClientQuotas, r.ErrorCode, r.ErrorMessage); err != nil {
 		return nil, wrap(err, "read quotas")
 	}
 	var out []model.Quota
@@ -114,7 +114,7 @@ func (c *Client) AlterQuotas(ctx context.Context, e model.QuotaEntity, changes [
 		return err
 	}
 	for _, r := range resp.(*kmsg.AlterClientQuotasResponse).Entries {
-		if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+		if err := brokerErr(kmsg.AlterClientQuotas, r.ErrorCode, r.ErrorMessage); err != nil {
 			return wrap(err, "change the quotas of %s", e)
 		}
 	}

@@ -158,7 +158,7 @@ func (c *Client) AlterReassignments(ctx context.Context, via string, entries []r
 		return nil, err
 	}
 	r := resp.(*kmsg.AlterPartitionAssignmentsResponse)
-	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+	if err := brokerErr(kmsg.AlterPartitionAssignments, r.ErrorCode, r.ErrorMessage); err != nil {
 		return nil, wrap(err, "alter partition reassignments")
 	}
 	out := make(map[cluster.TopicPartition]error, len(entries))
@@ -167,7 +167,7 @@ func (c *Client) AlterReassignments(ctx context.Context, via string, entries []r
 	}
 	for _, t := range r.Topics {
 		for _, p := range t.Partitions {
-			err := brokerErr(p.ErrorCode, p.ErrorMessage)
+			err := brokerErr(kmsg.AlterPartitionAssignments, p.ErrorCode, p.ErrorMessage)
 			if p.ErrorCode == kerr.NoReassignmentInProgress.Code {
 				err = ErrNothingToCancel
 			}
@@ -267,7 +267,7 @@ func (c *Client) Copies(ctx context.Context, ids []cluster.BrokerID, parts []clu
 			return err
 		}
 		answers[slices.Index(ids, id)] = resp.(*kmsg.DescribeLogDirsResponse)
-		return kerr.ErrorForCode(answers[slices.Index(ids, id)].ErrorCode)
+		return brokerErr(kmsg.DescribeLogDirs, answers[slices.Index(ids, id)].ErrorCode, nil)
 	})
 	out := Copies{}
 	var problems []model.Problem

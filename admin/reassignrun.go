@@ -342,7 +342,7 @@ func (c *Client) orderDir(ctx context.Context, id cluster.BrokerID, tp cluster.T
 	}
 	for _, t := range resp.(*kmsg.AlterReplicaLogDirsResponse).Topics {
 		for _, p := range t.Partitions {
-			if err := brokerErr(p.ErrorCode, nil); err != nil {
+			if err := brokerErr(kmsg.AlterReplicaLogDirs, p.ErrorCode, nil); err != nil {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ func (c *Client) readThrottles(ctx context.Context, topics []string, brokers []c
 			return nil, nil, err
 		}
 		for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
-			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			if err := brokerErr(kmsg.DescribeConfigs, r.ErrorCode, r.ErrorMessage); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 				return nil, nil, wrap(err, "read the throttles of topic %s", r.ResourceName)
 			}
 			out.topics[r.ResourceName] = setValues(r.Configs, kmsg.ConfigSourceDynamicTopicConfig)
@@ -55,7 +55,7 @@ func (c *Client) readThrottles(ctx context.Context, topics []string, brokers []c
 			return err
 		}
 		for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
-			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+			if err := brokerErr(kmsg.DescribeConfigs, r.ErrorCode, r.ErrorMessage); err != nil {
 				return err
 			}
 			values[slices.Index(brokers, id)] = setValues(r.Configs, kmsg.ConfigSourceDynamicBrokerConfig)
@@ -127,7 +127,7 @@ func (c *Client) changeConfigs(ctx context.Context, changes []configChange) map[
 		}
 		if err == nil {
 			for _, r := range resp.(*kmsg.IncrementalAlterConfigsResponse).Resources {
-				noteFailed(failed, "topic "+r.ResourceName, brokerErr(r.ErrorCode, r.ErrorMessage))
+				noteFailed(failed, "topic "+r.ResourceName, brokerErr(kmsg.IncrementalAlterConfigs, r.ErrorCode, r.ErrorMessage))
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (c *Client) changeConfigs(ctx context.Context, changes []configChange) map[
 			return err
 		}
 		for _, r := range resp.(*kmsg.IncrementalAlterConfigsResponse).Resources {
-			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+			if err := brokerErr(kmsg.IncrementalAlterConfigs, r.ErrorCode, r.ErrorMessage); err != nil {
 				return err
 			}
 		}

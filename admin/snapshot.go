@@ -191,7 +191,7 @@ func (c *Client) eachTopicConfig(ctx context.Context, names, settings []string, 
 		take(found)
 		for i := range found.Resources {
 			r := &found.Resources[i]
-			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			if err := brokerErr(kmsg.DescribeConfigs, r.ErrorCode, r.ErrorMessage); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 				refused++
 				first = cmp.Or(first, err)
 			}
@@ -235,7 +235,7 @@ func (c *Client) reassignments(ctx context.Context) (map[cluster.TopicPartition]
 		return nil, err
 	}
 	r := resp.(*kmsg.ListPartitionReassignmentsResponse)
-	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+	if err := brokerErr(kmsg.ListPartitionReassignments, r.ErrorCode, r.ErrorMessage); err != nil {
 		return nil, err
 	}
 	out := map[cluster.TopicPartition]cluster.Assignment{}
@@ -407,11 +407,10 @@ func (c *Client) checkTopics(ctx context.Context, s *model.Snapshot, want []stri
 }
 
 func topicErr(t *model.Topic) error {
-	kind := Failed
 	if t.Err == short(kerr.TopicAuthorizationFailed) {
-		kind = Unauthorized
+		return wrap(needs(kmsg.Metadata, kerr.TopicAuthorizationFailed), "topic %s", t.Name)
 	}
-	return &Error{Kind: kind, Msg: fmt.Sprintf("topic %s: %s", t.Name, t.Err)}
+	return &Error{Kind: Failed, Msg: fmt.Sprintf("topic %s: %s", t.Name, t.Err)}
 }
 
 // unknownTopic makes the error for topics that do not exist, with the nearest existing name.

@@ -163,7 +163,7 @@ func (r *factsReader) readDirs(ctx context.Context) {
 			return err
 		}
 		body := resp.(*kmsg.DescribeLogDirsResponse)
-		if err := kerr.ErrorForCode(body.ErrorCode); err != nil {
+		if err := brokerErr(kmsg.DescribeLogDirs, body.ErrorCode, nil); err != nil {
 			return err
 		}
 		for i := range body.Dirs {
@@ -176,7 +176,7 @@ func (r *factsReader) readDirs(ctx context.Context) {
 }
 
 func logDirOf(id cluster.BrokerID, d *kmsg.DescribeLogDirsResponseDir) check.LogDir {
-	out := check.LogDir{Broker: id, Path: d.Dir, Total: d.TotalBytes, Usable: d.UsableBytes, Err: short(kerr.ErrorForCode(d.ErrorCode))}
+	out := check.LogDir{Broker: id, Path: d.Dir, Total: d.TotalBytes, Usable: d.UsableBytes, Err: short(brokerErr(kmsg.DescribeLogDirs, d.ErrorCode, nil))}
 	for i := range d.Topics {
 		for j := range d.Topics[i].Partitions {
 			p := &d.Topics[i].Partitions[j]
@@ -202,7 +202,7 @@ func (r *factsReader) readGroups(ctx context.Context) error {
 			return err
 		}
 		l := resp.(*kmsg.ListGroupsResponse)
-		if err := kerr.ErrorForCode(l.ErrorCode); err != nil {
+		if err := brokerErr(kmsg.ListGroups, l.ErrorCode, nil); err != nil {
 			if errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.CoordinatorNotAvailable) {
 				return nil // it has just become a coordinator
 			}
@@ -246,7 +246,7 @@ func (c *Client) offsetTopics(ctx context.Context, id cluster.BrokerID, groups [
 				continue
 			}
 			body := resp.(*kmsg.OffsetFetchResponse)
-			groups[i].Err = short(kerr.ErrorForCode(body.ErrorCode))
+			groups[i].Err = short(brokerErr(kmsg.OffsetFetch, body.ErrorCode, nil))
 			for _, t := range body.Topics {
 				groups[i].Topics = append(groups[i].Topics, t.Topic)
 			}
@@ -275,7 +275,7 @@ func (c *Client) offsetTopics(ctx context.Context, id cluster.BrokerID, groups [
 		if !ok {
 			continue
 		}
-		groups[i].Err = short(kerr.ErrorForCode(g.ErrorCode))
+		groups[i].Err = short(brokerErr(kmsg.OffsetFetch, g.ErrorCode, nil))
 		for _, t := range g.Topics {
 			groups[i].Topics = append(groups[i].Topics, t.Topic)
 		}

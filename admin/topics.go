@@ -42,7 +42,7 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 		return created, false, err
 	}
 	for _, rt := range resp.(*kmsg.CreateTopicsResponse).Topics {
-		if err := brokerErr(rt.ErrorCode, rt.ErrorMessage); err != nil {
+		if err := brokerErr(kmsg.CreateTopics, rt.ErrorCode, rt.ErrorMessage); err != nil {
 			return created, false, createErr(err, t.Name)
 		}
 	}
@@ -164,11 +164,13 @@ func (c *Client) awaitTopic(ctx context.Context, name string) (model.Topic, bool
 	return seen, ok
 }
 
-// awaitEverywhere polls every live broker's metadata of one topic until good holds at each of them.
+// awaitEverywhere polls every live broker's metadata of one topic until good holds at each of them. Who may not look at the
+// topic, as one who may only create it, does not wait.
 func (c *Client) awaitEverywhere(ctx context.Context, name string, good func(*model.Topic) bool) bool {
 	for {
-		if c.holdsEverywhere(ctx, name, good) {
-			return true
+		holds, denied := c.holdsEverywhere(ctx, name, good)
+		if holds || denied {
+			return holds
 		}
 		if !pause(ctx) {
 			return false
@@ -176,10 +178,10 @@ func (c *Client) awaitEverywhere(ctx context.Context, name string, good func(*mo
 	}
 }
 
-func (c *Client) holdsEverywhere(ctx context.Context, name string, good func(*model.Topic) bool) bool {
+func (c *Client) holdsEverywhere(ctx context.Context, name string, good func(*model.Topic) bool) (holds, denied bool) {
 	m, err := c.metadata(ctx, []string{})
 	if err != nil {
-		return false
+		return false, false
 	}
 	brokers, _, _, _ := fromMetadata(m)
 	ids := make([]cluster.BrokerID, len(brokers))
@@ -203,10 +205,10 @@ func (c *Client) holdsEverywhere(ctx context.Context, name string, good func(*mo
 		}
 		answered++
 		if !good(v) {
-			return false
+			return false, v.Err == short(kerr.TopicAuthorizationFailed)
 		}
 	}
-	return answered > 0
+	return answered > 0, false
 }
 
 // DeleteTopics deletes topics and waits, within the timeout, until no live broker names them any more. The
@@ -234,7 +236,7 @@ func (c *Client) DeleteTopics(ctx context.Context, names []string) (map[string]e
 		if t.Topic == nil {
 			continue
 		}
-		if err := brokerErr(t.ErrorCode, t.ErrorMessage); err != nil {
+		if err := brokerErr(kmsg.DeleteTopics, t.ErrorCode, t.ErrorMessage); err != nil {
 			out[*t.Topic] = wrap(err, "delete topic %s", *t.Topic)
 			continue
 		}

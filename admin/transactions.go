@@ -89,7 +89,7 @@ func (c *Client) transactionsOf(ctx context.Context, id cluster.BrokerID, f Tran
 		return nil, err
 	}
 	r := resp.(*kmsg.ListTransactionsResponse)
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+	if err := brokerErr(kmsg.ListTransactions, r.ErrorCode, nil); err != nil {
 		return nil, err
 	}
 	var ids []string
@@ -182,7 +182,7 @@ func (c *Client) DescribeTransactions(ctx context.Context, ids []string) ([]mode
 		case a.code == kerr.TransactionalIDNotFound.Code:
 			out[i].Err = "it does not exist"
 		case a.code != 0:
-			out[i].Err = short(kerr.ErrorForCode(a.code))
+			out[i].Err = short(brokerErr(kmsg.DescribeTransactions, a.code, nil))
 		default:
 			out[i] = a.state
 		}
@@ -196,7 +196,7 @@ func allRefused(ids []string, errs map[string]error, found *answers[transactionA
 	for _, id := range ids {
 		err := errs[id]
 		if a, ok := found.get(id); err == nil && ok {
-			err = kerr.ErrorForCode(a.code)
+			err = brokerErr(kmsg.DescribeTransactions, a.code, nil)
 		}
 		if !isAuthorization(err) {
 			return nil
@@ -289,7 +289,7 @@ func (c *Client) producersOf(ctx context.Context, id cluster.BrokerID, tps []clu
 	}
 	for _, t := range resp.(*kmsg.DescribeProducersResponse).Topics {
 		for _, p := range t.Partitions {
-			if err := brokerErr(p.ErrorCode, p.ErrorMessage); err != nil {
+			if err := brokerErr(kmsg.DescribeProducers, p.ErrorCode, p.ErrorMessage); err != nil {
 				problems = append(problems, model.Problem{Object: cluster.TopicPartition{Topic: t.Topic, Partition: p.Partition}.String(), Message: short(err)})
 				continue
 			}
@@ -376,7 +376,7 @@ func (c *Client) WriteAbort(ctx context.Context, m AbortMarker) error {
 	for _, mk := range resp.(*kmsg.WriteTxnMarkersResponse).Markers {
 		for _, t := range mk.Topics {
 			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				if err := brokerErr(kmsg.WriteTxnMarkers, p.ErrorCode, nil); err != nil {
 					return wrap(err, "write an abort marker into %s", tp)
 				}
 			}
@@ -419,7 +419,7 @@ func (c *Client) FenceTransaction(ctx context.Context, id string) (producerID in
 		}
 		f, _ := got.get(id)
 		if f.code != kerr.ConcurrentTransactions.Code {
-			return f.id, f.epoch, wrap(kerr.ErrorForCode(f.code), "fence transactional id %s", id)
+			return f.id, f.epoch, wrap(brokerErr(kmsg.InitProducerID, f.code, nil), "fence transactional id %s", id)
 		}
 		if !pause(ctx) {
 			return 0, 0, &Error{Kind: Unreachable, Msg: "the coordinator has not ended the transaction of " + id + " in time"}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
 	"kctl/admin/model"
@@ -320,7 +321,7 @@ func answerOf(got map[cluster.TopicPartition]listed, tp cluster.TopicPartition) 
 	case kerr.KafkaStorageError.Code:
 		return model.AnswerStorageError, ""
 	}
-	return model.AnswerOther, short(kerr.ErrorForCode(a.code))
+	return model.AnswerOther, short(brokerErr(kmsg.ListOffsets, a.code, nil))
 }
 
 // transitionsByWatching does without ZooKeeper: see Transitions.

@@ -67,6 +67,8 @@ func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramC
 	}
 	resp, err := c.askAny(ctx, func() kmsg.Request {
 		req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
+		// All are meant by an empty list, never by null: Apache Kafka fails over a null when it refuses, and answers nothing.
+		req.Users = make([]kmsg.DescribeUserSCRAMCredentialsRequestUser, 0, len(names))
 		for _, n := range names {
 			u := kmsg.NewDescribeUserSCRAMCredentialsRequestUser()
 			u.Name = n
@@ -78,12 +80,12 @@ func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramC
 		return nil, err
 	}
 	r := resp.(*kmsg.DescribeUserSCRAMCredentialsResponse)
-	if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+	if err := brokerErr(kmsg.DescribeUserSCRAMCredentials, r.ErrorCode, r.ErrorMessage); err != nil {
 		return nil, wrap(err, "read SCRAM users")
 	}
 	var out []model.ScramCredential
 	for _, u := range r.Results {
-		err := brokerErr(u.ErrorCode, u.ErrorMessage)
+		err := brokerErr(kmsg.DescribeUserSCRAMCredentials, u.ErrorCode, u.ErrorMessage)
 		switch {
 		case errors.Is(err, kerr.ResourceNotFound):
 			return nil, &Error{Kind: NotFound, Msg: fmt.Sprintf("user %s has no SCRAM credentials", u.User), Hint: "kctl users list shows who has"}
@@ -176,7 +178,7 @@ func (c *Client) alterScram(ctx context.Context, reqs []*kmsg.AlterUserSCRAMCred
 			return wrap(err, "change %s of user %s", creds[i].Mechanism, creds[i].User)
 		}
 		for _, r := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
-			if err := brokerErr(r.ErrorCode, r.ErrorMessage); err != nil {
+			if err := brokerErr(kmsg.AlterUserSCRAMCredentials, r.ErrorCode, r.ErrorMessage); err != nil {
 				return wrap(err, "change %s of user %s", creds[i].Mechanism, r.User)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/admin/rows"
-	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/verb"
 )
@@ -118,7 +117,7 @@ func (o *options) report(planned []plan.Election, results []admin.ElectionResult
 func (o *options) print(planned []plan.Election, out []rows.Election, problems []model.Problem) error {
 	err := verb.List(o.f, rows.ElectionKind, out, problems)
 	if len(problems) > 0 && len(problems) == len(planned) {
-		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no leader moved: %s: %s", problems[0].Object, problems[0].Message)}
+		return verb.NothingDone("no leader moved: ", problems, "")
 	}
 	return err
 }

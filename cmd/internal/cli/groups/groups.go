@@ -80,8 +80,7 @@ func missing(gs []model.Group) (there []model.Group, problems []model.Problem, e
 		}
 	}
 	if len(there) == 0 && len(problems) > 0 {
-		e := &exit.Error{Code: exit.Failed, Msg: problems[0].Object + ": " + problems[0].Message, Hint: "kctl groups list shows the groups"}
-		return nil, problems, e
+		return nil, problems, verb.NothingDone("", problems, "kctl groups list shows the groups")
 	}
 	return there, problems, nil
 }

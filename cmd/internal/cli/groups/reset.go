@@ -390,7 +390,7 @@ func (o *resetOptions) report(out []rows.OffsetReset) error {
 	}
 	err := verb.List(o.f, rows.OffsetResetKind, out, problems)
 	if len(problems) > 0 && len(problems) == len(out) {
-		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("nothing was reset: %s: %s", problems[0].Object, problems[0].Message)}
+		return verb.NothingDone("nothing was reset: ", problems, "")
 	}
 	return err
 }

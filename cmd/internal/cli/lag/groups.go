@@ -132,7 +132,7 @@ func (o *groupsOptions) once(ctx context.Context, c *admin.Client) error {
 		problems = append(problems, model.Problem{Object: "group " + gs[i].ID, Message: msg})
 	}
 	if o.opts.Groups != nil && bad == len(gs) {
-		return &exit.Error{Code: exit.Failed, Msg: problems[0].Object + ": " + problems[0].Message, Hint: "kctl groups list shows the groups"}
+		return verb.NothingDone("", problems, "kctl groups list shows the groups")
 	}
 	out := []rows.GroupLag{}
 	for i := range positions {

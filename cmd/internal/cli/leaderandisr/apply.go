@@ -9,7 +9,6 @@ import (
 	"kctl/admin"
 	"kctl/admin/model"
 	"kctl/admin/rows"
-	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
@@ -191,7 +190,7 @@ func (o *applyOptions) print(out []rows.LeaderAndISRChange) error {
 	}
 	err := verb.List(o.f, rows.LeaderAndISRChangeKind, out, problems)
 	if refused > 0 && refused == len(out) {
-		return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("nothing was changed: %s: %s", problems[0].Object, problems[0].Message)}
+		return verb.NothingDone("nothing was changed: ", problems, "")
 	}
 	return err
 }

@@ -174,7 +174,7 @@ func (o *cleanOptions) report(results []admin.LeftoverResult) error {
 	}
 	err := verb.List(o.f, rows.LeftoverKind, out, problems)
 	if len(problems) == len(out) {
-		return &exit.Error{Code: exit.Failed, Msg: "nothing was removed: " + problems[0].Object + ": " + problems[0].Message}
+		return verb.NothingDone("nothing was removed: ", problems, "")
 	}
 	return err
 }

@@ -75,6 +75,9 @@ func runDescribe(ctx context.Context, o *describeOptions) error {
 		err = verb.List(o.f, rows.LogDirKind, rows.LogDirs(dirs), problems)
 	}
 	if len(dirs) > 0 && !slices.ContainsFunc(dirs, func(d model.LogDir) bool { return d.Path != "" }) {
+		if _, denied := admin.Denied(problems); denied {
+			return verb.NothingDone("", problems, "")
+		}
 		return &exit.Error{Code: exit.Unreachable, Msg: "no broker answered: " + problems[0].Object + ": " + problems[0].Message}
 	}
 	return err

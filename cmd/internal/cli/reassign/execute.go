@@ -408,7 +408,7 @@ func (o *executeOptions) carryOut(ctx context.Context, c *admin.Client, st *stor
 	if lerr := verb.List(o.f, rows.ReassignmentStepKind, stepRows(run), problems); err == nil || done > 0 {
 		return lerr
 	}
-	return &exit.Error{Code: exit.Failed, Msg: fmt.Sprintf("no partition was reassigned: %s: %s", problems[0].Object, problems[0].Message)}
+	return verb.NothingDone("no partition was reassigned: ", problems, "")
 }
 
 // stopped explains a run that did not come to its end.

@@ -207,7 +207,7 @@ func (o *abortOptions) find(ctx context.Context, c *admin.Client) (*model.OpenTr
 		return nil, err
 	}
 	if len(problems) > 0 {
-		return nil, &exit.Error{Code: exit.Failed, Msg: problems[0].Object + ": " + problems[0].Message}
+		return nil, verb.NothingDone("", problems, "")
 	}
 	var found *model.OpenTransaction
 	for i := range open {

@@ -98,7 +98,7 @@ func newDescribe(f *factory.Factory) *cobra.Command {
 				}
 			}
 			if len(problems) == len(ts) {
-				return &exit.Error{Code: exit.Failed, Msg: problems[0].Object + ": " + problems[0].Message, Hint: "kctl transactions list shows the ids"}
+				return verb.NothingDone("", problems, "kctl transactions list shows the ids")
 			}
 			return verb.List(f, rows.TransactionKind, transactionRows(f, ts), problems)
 		},

@@ -134,5 +134,5 @@ func (c Change[T]) finish(f *factory.Factory, out Outcome[T], some string) error
 	case len(out.Errs) > 0:
 		return out.Errs[0]
 	}
-	return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + parts[0]}
+	return NothingDone("nothing was changed: ", problems, "")
 }

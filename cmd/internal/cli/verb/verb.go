@@ -104,6 +104,16 @@ func Partial(f *factory.Factory, problems []model.Problem) error {
 	return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + strings.Join(parts, "; ")}
 }
 
+// NothingDone is the error when every object has its problem: the first of them behind what is said before it. When an authorizer
+// refused all of them it is one of permission, with the hint that helps against that.
+func NothingDone(before string, problems []model.Problem, hint string) error {
+	e := &exit.Error{Code: exit.Failed, Msg: before + problems[0].Object + ": " + problems[0].Message, Hint: hint}
+	if help, ok := admin.Denied(problems); ok {
+		e.Code, e.Hint = exit.Unauthorized, help
+	}
+	return e
+}
+
 // List prints rows and reports what is missing.
 func List[T any](f *factory.Factory, k rows.Kind[T], items []T, problems []model.Problem) error {
 	p, err := f.Printer()
@@ -112,6 +122,9 @@ func List[T any](f *factory.Factory, k rows.Kind[T], items []T, problems []model
 	}
 	if err := output.List(p, k, items, rows.Errors(problems)); err != nil {
 		return err
+	}
+	if hint, ok := admin.Denied(problems); ok && len(items) == 0 {
+		return &exit.Error{Code: exit.Unauthorized, Msg: problems[0].Object + ": " + problems[0].Message, Hint: hint}
 	}
 	if len(items) == 0 && (p.Format == output.Table || p.Format == output.Wide) && len(problems) == 0 {
 		f.Say("no %s", k.Title)
