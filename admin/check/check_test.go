@@ -183,7 +183,7 @@ func TestTransition(t *testing.T) {
 		}, model.TransitionStuck, ids{1}, "does not act as leader", "kctl elect preferred t:1 --yes"},
 		{"dead follower is not waited for", func(o *model.Observation) { o.FollowerEpoch = map[cluster.BrokerID]cluster.LeaderEpoch{2: 7} }, model.TransitionDone, nil, "", ""},
 		{"no leader chosen", func(o *model.Observation) { o.State.Leader, o.LeaderAnswer = -1, model.AnswerNone }, model.TransitionDone, nil, "", ""},
-		{"controller epoch from nowhere", func(o *model.Observation) { o.State.ControllerEpoch = 99 }, model.TransitionStuck, ids{1}, "controller epoch 99", "set controller_epoch back to 5 in /brokers/topics/t/partitions/1/state"},
+		{"controller epoch from nowhere", func(o *model.Observation) { o.State.ControllerEpoch = 99 }, model.TransitionStuck, ids{1}, "controller epoch 99", `kctl zk set /brokers/topics/t/partitions/1/state '{"controller_epoch":5,"leader":1,"version":1,"leader_epoch":7,"isr":[1,2,3]}' --if-version 0 --break-glass --yes`},
 		{"never created", func(o *model.Observation) {
 			o.State.Missing, o.State.Leader, o.State.Replicas = true, -1, ids{8, 1}
 		}, model.TransitionStuck, ids{8}, "has not created", "start broker 8"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kctl/admin/model"
 	"kctl/zkutil/cluster"
@@ -119,9 +120,13 @@ func throttleChecks() []Check {
 
 func leftover(kind string) string { return "kctl leftovers clean " + kind + " --yes" }
 
-// leftoverNode is leftover for a znode, which leftovers passes over while it is young.
+// leftoverNode is leftover for a znode, which leftovers passes over while it is young. One that was written this moment is
+// still younger than a second when the fix is run.
 func leftoverNode(kind string, n Node) string {
-	if n.Age < DefaultLeftoverAge {
+	switch {
+	case n.Age < 2*time.Second:
+		return leftover(kind) + " --older-than 0s"
+	case n.Age < DefaultLeftoverAge:
 		return leftover(kind) + " --older-than 1s"
 	}
 	return leftover(kind)
@@ -254,7 +259,7 @@ const producerIDsEnd = 1<<63 - 1 - 1<<33
 func producerIDsLow(s *scene, add report) {
 	if n := s.Tree.ProducerIDs; n != nil {
 		if b, ok, err := znode.DecodeProducerIDBlock(n.Data); ok && err == nil && b.Last > producerIDsEnd {
-			add(n.Path, fmt.Sprintf("last block ends at %d", b.Last), "kctl zk get "+n.Path)
+			add(n.Path, fmt.Sprintf("last block ends at %d", b.Last), "kctl zk get "+n.Path+"   # set the block back to the highest id in use")
 		}
 	}
 }
@@ -262,7 +267,7 @@ func producerIDsLow(s *scene, add report) {
 func producerIDsBad(s *scene, add report) {
 	if n := s.Tree.ProducerIDs; n != nil {
 		if _, _, err := znode.DecodeProducerIDBlock(n.Data); err != nil {
-			add(n.Path, err.Error(), "kctl zk get "+n.Path)
+			add(n.Path, err.Error(), "kctl zk get "+n.Path+"   # write a block above all ids handed out before")
 		}
 	}
 }
@@ -280,7 +285,7 @@ func migrationPresent(s *scene, add report) {
 	if err := json.Unmarshal(n.Data, &doc); err == nil && doc.Epoch < 0 {
 		return
 	}
-	add(n.Path, fmt.Sprintf("KRaft controller %d, epoch %d, changed %s ago", doc.Controller, doc.Epoch, roundAge(n.Age)), "kctl zk get "+n.Path)
+	add(n.Path, fmt.Sprintf("KRaft controller %d, epoch %d, changed %s ago", doc.Controller, doc.Epoch, roundAge(n.Age)), "kctl zk get "+n.Path+"   # finish the migration, or delete the node after a rollback")
 }
 
 func controllerEpochBad(s *scene, add report) {
@@ -394,7 +399,7 @@ func throttleLeft(s *scene, add report) {
 func throttleBroken(s *scene, add report) {
 	for _, t := range Throttles(s.Facts) {
 		if strings.HasSuffix(t.Name, "replicas") && !throttleList(t.Value) {
-			add(t.Object(), t.Name+"="+t.Value, fmt.Sprintf("kctl configs delete topic/%s %s --yes", t.Topic, t.Name))
+			add(t.Object(), t.Name+"="+t.Value, deleteConfig(t.Topic, t.Name))
 		}
 	}
 }

@@ -165,7 +165,7 @@ func mixedVersions(s *scene, add report) {
 		groups = append(groups, "broker "+IDList(by[k]))
 	}
 	slices.Sort(groups)
-	add("cluster", fmt.Sprintf("%d sets of API versions: %s", len(by), strings.Join(groups, "; ")), "kctl configs get broker/"+IDText(s.Snapshot.Controller.ID))
+	add("cluster", fmt.Sprintf("%d sets of API versions: %s", len(by), strings.Join(groups, "; ")), "kctl configs get broker/"+IDText(s.Snapshot.Controller.ID)+"   # finish the upgrade")
 }
 
 func fingerprint(versions map[int16]int16) string {

@@ -91,7 +91,11 @@ func number(c Config, name string) (int64, bool) {
 }
 
 func setTopic(topic, setting string) string {
-	return fmt.Sprintf("kctl configs set topic/%s %s --yes", topic, setting)
+	return fmt.Sprintf("kctl configs set %s %s --yes", model.ShellWord("topic/"+topic), setting)
+}
+
+func deleteConfig(topic, name string) string {
+	return fmt.Sprintf("kctl configs delete %s %s --yes", model.ShellWord("topic/"+topic), model.ShellWord(name))
 }
 
 func minISRAbove(s *scene, add report) {
@@ -200,7 +204,7 @@ func badConfigValue(s *scene, add report) {
 		}
 		for _, name := range sortedKeys(values) {
 			if ok := wellFormed[name]; ok != nil && !ok(values[name]) {
-				add("topic "+topic, name+"="+values[name], fmt.Sprintf("kctl configs delete topic/%s %s --yes", topic, name))
+				add("topic "+topic, name+"="+values[name], deleteConfig(topic, name))
 			}
 		}
 	}
@@ -224,7 +228,7 @@ func timestampWindow(s *scene, add report) {
 		}
 		for _, name := range []string{"message.timestamp.difference.max.ms", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"} {
 			if n, ok := number(c, name); ok && c[name].Own && n < narrow {
-				add("topic "+t.Name, fmt.Sprintf("%s=%d", name, n), fmt.Sprintf("kctl configs delete topic/%s %s --yes", t.Name, name))
+				add("topic "+t.Name, fmt.Sprintf("%s=%d", name, n), deleteConfig(t.Name, name))
 			}
 		}
 	})
@@ -245,7 +249,7 @@ func brokerConfigDiffers(s *scene, add report) {
 		for _, v := range sortedKeys(by) {
 			parts = append(parts, fmt.Sprintf("%s on broker %s", v, IDList(by[v])))
 		}
-		add("setting "+name, strings.Join(parts, ", "), fmt.Sprintf("kctl configs get broker/%d", s.Snapshot.Controller.ID))
+		add("setting "+name, strings.Join(parts, ", "), fmt.Sprintf("kctl configs get broker/%d   # give all brokers the same %s", s.Snapshot.Controller.ID, name))
 	}
 }
 
@@ -266,6 +270,6 @@ func autoCreateOn(s *scene, add report) {
 		}
 	}
 	if len(on) > 0 {
-		add("cluster", "auto.create.topics.enable=true on broker "+IDList(on), fmt.Sprintf("kctl configs get broker/%d", on[0]))
+		add("cluster", "auto.create.topics.enable=true on broker "+IDList(on), fmt.Sprintf("kctl configs get broker/%d   # set auto.create.topics.enable=false in server.properties, restart broker %s", on[0], IDList(on)))
 	}
 }

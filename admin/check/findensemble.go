@@ -35,7 +35,7 @@ func groupChecks() []Check {
 			"Look at the partitions of __consumer_offsets.", groupUnreachable},
 		{GroupOffsetsOrphan, model.SeverityInfo, "a consumer group holds offsets of a topic that does not exist", needs,
 			"Lag cannot be computed for it, and a topic created anew with the name starts in the middle for that group.",
-			"The topic was deleted while the group was empty.", "Delete these offsets: `kctl groups reset-offsets` or `groups delete`.", groupOffsetsOrphan},
+			"The topic was deleted while the group was empty.", "Delete these offsets: `kctl groups delete-offsets`.", groupOffsetsOrphan},
 	}
 }
 
@@ -77,7 +77,7 @@ func groupOffsetsOrphan(s *scene, add report) {
 	for _, g := range s.Groups {
 		for _, t := range g.Topics {
 			if s.topics[t] == nil {
-				add("group "+g.Name, "holds offsets of topic "+t+", which does not exist", "kctl groups describe "+g.Name)
+				add("group "+g.Name, "holds offsets of topic "+t+", which does not exist", fmt.Sprintf("kctl groups delete-offsets %s --topic %s --yes", model.ShellWord(g.Name), model.ShellWord(t)))
 			}
 		}
 	}

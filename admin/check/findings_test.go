@@ -248,7 +248,7 @@ var recorded = map[string]struct {
 		f.Tree.Alerts = []check.Node{{Path: "/admin/leadership_alerts/t-0", Data: alert(4)}}
 	}, "t-0", "kctl transitions t:0"},
 	"leadership-alert-left": {func(f *check.Facts) {
-		f.Tree.Alerts = []check.Node{{Path: "/admin/leadership_alerts/gone-0", Data: alert(4)}}
+		f.Tree.Alerts = []check.Node{{Path: "/admin/leadership_alerts/gone-0", Data: alert(4), Age: 30 * time.Second}}
 	}, "/admin/leadership_alerts/gone-0", "kctl leftovers clean alert --yes"},
 	"producer-ids-near-end":  {producerIDs(`{"version":1,"broker":1,"block_start":"9223372036854774000","block_end":"9223372036854774999"}`), "/latest_producer_id_block", "kctl zk get"},
 	"producer-ids-malformed": {producerIDs(`x`), "/latest_producer_id_block", "kctl zk get"},
@@ -263,7 +263,7 @@ var recorded = map[string]struct {
 	"throttle-left":                  {brokerConfig(2, "leader.replication.throttled.rate", "1000"), "broker 2", "kctl leftovers clean throttle --yes"},
 	"throttle-list-malformed":        {topicConfig("leader.replication.throttled.replicas", "0:-1"), "topic t", "kctl configs delete topic/t leader.replication.throttled.replicas --yes"},
 	"group-coordinator-unavailable":  {func(f *check.Facts) { f.Groups = []check.Group{{Name: "g", Err: "COORDINATOR_NOT_AVAILABLE"}} }, "group g", "kctl partitions list __consumer_offsets"},
-	"group-offsets-of-missing-topic": {func(f *check.Facts) { f.Groups = []check.Group{{Name: "g", Topics: []string{"t", "gone"}}} }, "group g", "kctl groups describe g"},
+	"group-offsets-of-missing-topic": {func(f *check.Facts) { f.Groups = []check.Group{{Name: "g", Topics: []string{"t", "gone"}}} }, "group g", "kctl groups delete-offsets g --topic gone --yes"},
 	"zookeeper-server-unreachable":   {func(f *check.Facts) { f.Servers[1].Err = "connection refused" }, "zookeeper z2:2181", "start z2:2181"},
 	"zookeeper-slow":                 {func(f *check.Facts) { f.Servers[1].AvgLatency = 200 }, "zookeeper z2:2181", "z2:2181"},
 	"zookeeper-requests-outstanding": {func(f *check.Facts) { f.Servers[1].Outstanding = 500 }, "zookeeper z2:2181", "z2:2181"},
@@ -416,7 +416,7 @@ func TestDiff(t *testing.T) {
 // TestFixOfYoungLeftovers: leftovers passes over znodes that are young, so the fix of one that a diagnosis names already says
 // from which age it counts.
 func TestFixOfYoungLeftovers(t *testing.T) {
-	for age, want := range map[time.Duration]string{10 * time.Second: "kctl leftovers clean broker-config --yes --older-than 1s", time.Hour: "kctl leftovers clean broker-config --yes"} {
+	for age, want := range map[time.Duration]string{time.Second / 10: "kctl leftovers clean broker-config --yes --older-than 0s", 10 * time.Second: "kctl leftovers clean broker-config --yes --older-than 1s", time.Hour: "kctl leftovers clean broker-config --yes"} {
 		f := facts()
 		f.Tree.BrokerConfigs = []check.Node{node("/config/brokers/77", "", age)}
 		found := check.Diagnose(f, []string{check.OrphanBrokerConfig}).Findings

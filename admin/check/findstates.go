@@ -122,18 +122,22 @@ func (s *scene) ofMetadata(tp cluster.TopicPartition) cluster.LeaderAndISR {
 // writeState is the command that writes a state node with the present controller epoch, at the version that was read; fields that
 // are not known stay. Only a direct write mends what the controller refuses to touch or cannot read.
 func (s *scene) writeState(n *model.StateNode, tp cluster.TopicPartition, want cluster.LeaderAndISR) string {
+	want.ControllerEpoch = max(s.Tree.ControllerEpoch, 0)
+	return writeState(n, tp, want)
+}
+
+func writeState(n *model.StateNode, tp cluster.TopicPartition, want cluster.LeaderAndISR) string {
 	st, err := znode.DecodeState(tp, n.Raw)
 	if err != nil {
 		st = znode.State{}
 	}
 	st.LeaderAndISR = want
-	st.ControllerEpoch = max(s.Tree.ControllerEpoch, 0)
 	return zkSet(pathOf(tp), st.Encode(), int32(n.ZKVersion))
 }
 
 // zkSet is a write of a znode that brokers own, at the version read.
 func zkSet(path string, data []byte, version int32) string {
-	return fmt.Sprintf("kctl zk set %s '%s' --if-version %d --break-glass --yes", path, data, max(version, 0))
+	return fmt.Sprintf("kctl zk set %s %s --if-version %d --break-glass --yes", model.ShellWord(path), model.ShellQuote(string(data)), max(version, 0))
 }
 
 func epochBehindBroker(s *scene, add report) {

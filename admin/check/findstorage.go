@@ -94,7 +94,7 @@ func dirFull(s *scene, add report) {
 	for i := range s.Dirs {
 		d := &s.Dirs[i]
 		if d.Err == "" && d.Total > 0 && d.Usable >= 0 && d.Usable/(d.Total/100+1) < fullBelow {
-			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s of %s left", d.Path, Bytes(d.Usable), Bytes(d.Total)), fmt.Sprintf("kctl log-dirs describe --broker %d", d.Broker))
+			add(objectBroker(d.Broker), fmt.Sprintf("%s: %s of %s left", d.Path, Bytes(d.Usable), Bytes(d.Total)), fmt.Sprintf("kctl log-dirs describe --broker %d   # shorten retention, move replicas away, or add space", d.Broker))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func strays(s *scene) []Stray {
 
 func strayReplica(s *scene, add report) {
 	for _, st := range strays(s) {
-		add(fmt.Sprintf("%s on broker %d", st.TP, st.Broker), fmt.Sprintf("%s in %s, and no replica list names it", Bytes(st.Size), st.Dir), "kctl leftovers list")
+		add(fmt.Sprintf("%s on broker %d", st.TP, st.Broker), fmt.Sprintf("%s in %s, and no replica list names it", Bytes(st.Size), st.Dir), fmt.Sprintf("kctl leftovers list stray-replica   # delete the folder while broker %d is stopped", st.Broker))
 	}
 }
 

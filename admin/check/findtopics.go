@@ -138,7 +138,7 @@ func (s *scene) ownID(names []string) string {
 			return s.writeTopic(name)
 		}
 	}
-	return "kctl topics describe " + names[len(names)-1] + "   # delete the copy"
+	return "kctl topics describe " + model.ShellWord(names[len(names)-1]) + "   # delete the copy"
 }
 
 func (s *scene) deleting(topic string) bool {
@@ -190,7 +190,7 @@ func nameCollision(s *scene, add report) {
 	for i := range s.Snapshot.Topics {
 		name := s.Snapshot.Topics[i].Name
 		if names := by[strings.ReplaceAll(name, ".", "_")]; len(names) > 1 && names[0] == name {
-			add("topics "+strings.Join(names, ","), "metric names are the same", "kctl topics describe "+names[len(names)-1])
+			add("topics "+strings.Join(names, ","), "metric names are the same", "kctl topics describe "+model.ShellWord(names[len(names)-1])+"   # move to a topic with another name")
 		}
 	}
 }
@@ -232,7 +232,7 @@ func deletionOff(s *scene, add report) {
 	for _, n := range s.Tree.Deleting {
 		if name := lastName(n.Path); s.treeTopic(name) != nil {
 			add("topic "+name, fmt.Sprintf("marked for deletion, delete.topic.enable=false on the controller, broker %d", s.Snapshot.Controller.ID),
-				"kctl zk delete "+n.Path+" --break-glass --yes")
+				"kctl zk delete "+model.ShellWord(n.Path)+" --break-glass --yes")
 		}
 	}
 }

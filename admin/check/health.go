@@ -70,7 +70,7 @@ func Health(in Input) []model.Finding {
 		if t.Err != "" {
 			out = append(out, model.Finding{
 				ID: TopicError, Severity: model.SeverityWarning, Object: "topic " + t.Name,
-				Evidence: t.Err, Fix: "kctl topics describe " + t.Name,
+				Evidence: t.Err, Fix: "kctl topics describe " + model.ShellWord(t.Name),
 			})
 		}
 		for j := range t.Partitions {
@@ -173,7 +173,7 @@ func partitionFindings(p *model.Partition, live map[cluster.BrokerID]bool) []mod
 		out = append(out, model.Finding{ID: id, Severity: sev, Object: p.TP().String(), Evidence: evidence, Fix: fix})
 	}
 	if p.Err != "" && len(p.Replicas) == 0 {
-		add(TopicError, model.SeverityWarning, p.Err, "kctl topics describe "+p.Topic)
+		add(TopicError, model.SeverityWarning, p.Err, "kctl topics describe "+model.ShellWord(p.Topic))
 		return out
 	}
 	dead := notIn(p.Replicas, live)

@@ -171,7 +171,9 @@ func (s *scene) liveCount() int { return len(s.live) }
 
 func objectBroker(id cluster.BrokerID) string { return fmt.Sprintf("broker %d", id) }
 
-func target(tp cluster.TopicPartition) string { return fmt.Sprintf("%s:%d", tp.Topic, tp.Partition) }
+func target(tp cluster.TopicPartition) string {
+	return model.ShellWord(fmt.Sprintf("%s:%d", tp.Topic, tp.Partition))
+}
 
 // some writes the first few of many, and how many there are.
 func some(items []string) string {

@@ -122,7 +122,9 @@ func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.
 	case o.LeaderAnswer == model.AnswerStorageError:
 		return fmt.Sprintf("replace the disk of broker %d, then restart it", s.Leader)
 	case tc.ControllerEpoch >= 0 && s.ControllerEpoch > tc.ControllerEpoch:
-		return fmt.Sprintf("set controller_epoch back to %d in %s", tc.ControllerEpoch, statePath(s))
+		want := s.LeaderAndISR
+		want.ControllerEpoch = tc.ControllerEpoch
+		return writeState(s, cluster.TopicPartition{Topic: s.Topic, Partition: s.Partition}, want)
 	case unknownToController(o):
 		return "kctl controller move --yes"
 	case canElectPreferred(s, tc):
@@ -136,8 +138,4 @@ func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.
 // canElectPreferred: an election makes a new epoch, and a new epoch is never ignored by brokers.
 func canElectPreferred(s *model.StateNode, tc TransitionContext) bool {
 	return len(s.Replicas) > 0 && s.Replicas[0] != s.Leader && tc.Live[s.Replicas[0]] && slices.Contains(s.ISR, s.Replicas[0])
-}
-
-func statePath(s *model.StateNode) string {
-	return fmt.Sprintf("/brokers/topics/%s/partitions/%d/state", s.Topic, s.Partition)
 }

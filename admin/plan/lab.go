@@ -150,7 +150,7 @@ func labAdmin() []LabScenario {
 	return []LabScenario{
 		{Name: "orphan-topic-config", Finding: "orphan-topic-config",
 			Summary: "there is configuration for a topic that does not exist",
-			Lesson:  "kctl leftovers list, then kctl leftovers clean topic-config; both with --older-than 1s before it is a minute old",
+			Lesson:  "kctl leftovers list, then kctl leftovers clean topic-config; both with --older-than 1s before it is a minute old, doctor after 5 seconds",
 			Edits:   created(znode.ConfigEntityPath(znode.TopicConfig, "lab-gone"), config)},
 		{Name: "orphan-broker-config", Finding: "orphan-broker-config",
 			Summary: "a broker that was decommissioned has left a throttle behind",

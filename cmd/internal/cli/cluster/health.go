@@ -106,6 +106,9 @@ func (o *healthOptions) print(h rows.Health) error {
 	if err != nil {
 		return err
 	}
+	for i := range h.Findings {
+		h.Findings[i].Fix = o.f.Runnable(h.Findings[i].Fix)
+	}
 	switch {
 	case p.Format.Machine():
 		err = output.Object(p, "Health", h)

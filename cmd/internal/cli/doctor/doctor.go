@@ -177,6 +177,9 @@ func (o *options) print(d rows.Doctor) error {
 	if err != nil {
 		return err
 	}
+	for i := range d.Findings {
+		d.Findings[i].Fix = o.f.Runnable(d.Findings[i].Fix)
+	}
 	if p.Format.Machine() {
 		err = output.Object(p, "Doctor", d)
 	} else {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/admin/model"
 )
 
 // Done is the Result of a change that was made.
@@ -48,15 +50,7 @@ func (e Entry) WithUndo(args ...string) Entry {
 func (e *Entry) Key() string { return e.Time + " " + e.Command + " " + e.Object }
 
 // Quote writes a word for a POSIX shell, in quotes where it needs them.
-func Quote(s string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func Quote(s string) string { return model.ShellWord(s) }
 
 // Append writes entries to the end of the file, each as one line, all in one write, and makes the file and its folder
 // where they are missing. It sets Time. Several processes may append at the same time: a lock on the file orders them,

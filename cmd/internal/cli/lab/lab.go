@@ -141,9 +141,9 @@ func runScenario(ctx context.Context, o *options, s plan.LabScenario) error {
 	if err != nil {
 		return err
 	}
-	o.f.Say("look: kctl doctor %s", s.Finding)
+	o.f.Say("look: %s", o.f.Runnable("kctl doctor "+s.Finding))
 	o.f.Say("try: %s", s.Lesson)
-	o.f.Say("end it: kctl lab undo %s --yes", s.Name)
+	o.f.Say("end it: %s", o.f.Runnable("kctl lab undo "+s.Name+" --yes"))
 	return verb.One(o.f, rows.ScenarioKind, rows.OfScenario(s, true), nil)
 }
 

@@ -78,6 +78,7 @@ func (o *options) print(ts []model.Transition, problems []model.Problem) error {
 	stuck := false
 	for i := range ts {
 		out[i] = rows.OfTransition(&ts[i])
+		out[i].Fix = o.f.Runnable(out[i].Fix)
 		stuck = stuck || ts[i].State == model.TransitionStuck
 	}
 	err := verb.List(o.f, rows.TransitionKind, out, problems)
