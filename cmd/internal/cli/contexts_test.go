@@ -39,6 +39,39 @@ func TestContextChanges(t *testing.T) {
 	}
 }
 
+// TestContextUndoExpects: what somebody else made of a context since the change is not overwritten by its undo; that the context
+// has remembered its cluster meanwhile is no such change.
+func TestContextUndoExpects(t *testing.T) {
+	k := newKctl(t)
+	k.run("context", "add", "a", "-b", "h:1").want(exit.OK, "", "context a is in")
+	k.run("context", "set", "a", "-b", "h:2").want(exit.OK, "", "is changed")
+	k.run("context", "set", "a", "--read-only").want(exit.OK, "", "is changed")
+	k.run("history", "undo", "2").want(exit.Failed, "", "not as expected: it is bootstrapServer=h:2 readOnly=true; nothing was changed")
+	k.run("history", "undo", "1").want(exit.Failed, "", "not as expected")
+	k.run("context", "show", "a", "-o", "json").want(exit.OK, `"bootstrapServer": "h:2"`, "")
+	k.run("history", "undo", "3").want(exit.OK, "", "taking back change 3")
+	k.run("context", "show", "a", "-o", "json").want(exit.OK, `"readOnly": false`, "")
+
+	file := filepath.Join(k.env["HOME"], ".config", "kctl", "config.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(data, "      clusterId: learned\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.run("history", "undo", "2").want(exit.OK, "", "taking back change 2")
+	k.run("context", "show", "a", "-o", "json").want(exit.OK, `"bootstrapServer": "h:1"`, "")
+
+	k.run("context", "delete", "a").want(exit.OK, "", "removed")
+	k.run("context", "add", "a", "-b", "h:9").want(exit.OK, "", "context a is in")
+	k.run("history", "undo", "6").want(exit.Failed, "", "not as expected: it is bootstrapServer=h:9")
+	k.run("context", "delete", "a", "--expect", "zzz").want(exit.Usage, "", "neither none nor a mark")
+	k.run("context", "delete", "a", "--expect", "none").want(exit.Failed, "", "not as expected")
+	k.run("context", "set", "a", "-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=PLAIN", "-X", "sasl.username=u", "-X", "sasl.password=one").want(exit.OK, "", "is changed")
+	k.run("history", "undo", "8").want(exit.OK, "", "taking back change 8")
+}
+
 // TestCompletionIsSilent: a shell gets words or nothing, never an error, and offers what needs no cluster without one.
 func TestCompletionIsSilent(t *testing.T) {
 	k := newKctl(t)

@@ -29,10 +29,11 @@ func summary(c *factory.Context) string {
 	return strings.Join(parts, " ")
 }
 
-// replaced adds to an entry what was there before, and the command that brings it back unless that would show a secret.
-func replaced(e factory.Change, old *factory.Context) factory.Change {
+// replaced adds to an entry what was there before, and the command that brings it back while the context is as expected, unless
+// that would show a secret.
+func replaced(e factory.Change, old *factory.Context, expect string) factory.Change {
 	e.Before = summary(old)
-	args := []string{"context", "add", old.Name}
+	args := []string{"context", "add", old.Name, "--expect", expect}
 	for _, p := range [][2]string{
 		{"--bootstrap-server", old.BootstrapServer}, {"--zookeeper", old.ZooKeeper}, {"--command-config", old.CommandConfig}, {"--cluster-id", old.ClusterID},
 	} {
@@ -129,7 +130,7 @@ func change(f *factory.Factory, name, command string, edit func(*factory.Context
 	if err != nil {
 		return err
 	}
-	e := replaced(factory.Change{Command: command, Object: name, Result: journal.Done}, c)
+	old := *c
 	if err := edit(c); err != nil {
 		return err
 	}
@@ -139,6 +140,7 @@ func change(f *factory.Factory, name, command string, edit func(*factory.Context
 	if err := f.WriteFile(file); err != nil {
 		return err
 	}
+	e := replaced(factory.Change{Command: command, Object: name, Result: journal.Done}, &old, markOf(*c))
 	e.After = summary(c)
 	f.Record(e)
 	f.Say("context %s is changed", name)
@@ -211,7 +213,7 @@ func newImport(f *factory.Factory) *cobra.Command {
 					*to, _ = cmd.Flags().GetString(flag)
 				}
 			}
-			return add(f, c, use)
+			return add(f, c, "", use)
 		},
 	}
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "refuse changes in this context")

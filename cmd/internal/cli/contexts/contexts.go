@@ -129,6 +129,7 @@ func newUse(f *factory.Factory) *cobra.Command {
 
 func newAdd(f *factory.Factory) *cobra.Command {
 	var c factory.Context
+	var expect string
 	var use bool
 	cmd := &cobra.Command{
 		Use:   "add NAME",
@@ -142,16 +143,17 @@ func newAdd(f *factory.Factory) *cobra.Command {
 			c.ZooKeeper, _ = cmd.Flags().GetString(factory.FlagZooKeeper)
 			c.CommandConfig, _ = cmd.Flags().GetString(factory.FlagCommandConfig)
 			c.Properties, _ = cmd.Flags().GetStringArray(factory.FlagProperty)
-			return add(f, c, use)
+			return add(f, c, expect, use)
 		},
 	}
 	cmd.Flags().BoolVar(&c.ReadOnly, "read-only", false, "refuse changes in this context")
 	cmd.Flags().StringVar(&c.ClusterID, "cluster-id", "", "the only cluster it may lead to (default: the one of its first use)")
+	cmd.Flags().StringVar(&expect, "expect", "", expectUsage)
 	cmd.Flags().BoolVar(&use, "use", false, "make it the current one")
 	return cmd
 }
 
-func add(f *factory.Factory, c factory.Context, use bool) error {
+func add(f *factory.Factory, c factory.Context, expect string, use bool) error {
 	if err := factory.CheckContextName(c.Name); err != nil {
 		return err
 	}
@@ -162,10 +164,13 @@ func add(f *factory.Factory, c factory.Context, use bool) error {
 	if err != nil {
 		return err
 	}
+	if err := checkExpected(file, c.Name, expect); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(file.Contexts, func(o factory.Context) bool { return o.Name == c.Name })
-	e := factory.Change{Command: "context add", Object: c.Name, After: summary(&c), Result: journal.Done}.WithUndo("context", "delete", c.Name)
+	e := factory.Change{Command: "context add", Object: c.Name, After: summary(&c), Result: journal.Done}.WithUndo("context", "delete", c.Name, "--expect", markOf(c))
 	if i >= 0 {
-		e = replaced(e, &file.Contexts[i])
+		e = replaced(e, &file.Contexts[i], markOf(c))
 		file.Contexts[i] = c
 	} else {
 		file.Contexts = append(file.Contexts, c)
@@ -207,7 +212,8 @@ func newShow(f *factory.Factory) *cobra.Command {
 }
 
 func newDelete(f *factory.Factory) *cobra.Command {
-	return &cobra.Command{
+	var expect string
+	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Remove a context from the configuration", Example: "  kctl context delete old",
 		Args: verb.Args(1, 1, "one context name"), ValidArgsFunction: completeNames(f),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -219,7 +225,10 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := replaced(factory.Change{Command: "context delete", Object: args[0], Result: journal.Done}, old)
+			if err := checkExpected(file, args[0], expect); err != nil {
+				return err
+			}
+			e := replaced(factory.Change{Command: "context delete", Object: args[0], Result: journal.Done}, old, absent)
 			file.Contexts = slices.DeleteFunc(file.Contexts, func(c factory.Context) bool { return c.Name == args[0] })
 			if file.Current == args[0] {
 				file.Current = ""
@@ -232,4 +241,6 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&expect, "expect", "", expectUsage)
+	return cmd
 }
