@@ -71,7 +71,7 @@ func aclErr(key kmsg.Key, code int16, message *string, doing string) error {
 
 // ACLs lists the rules that a filter selects, sorted.
 func (c *Client) ACLs(ctx context.Context, f model.ACLFilter) ([]model.ACL, error) {
-	if c.offline() {
+	if c.inTree() {
 		return c.aclsInTree(ctx, f)
 	}
 	ctx, cancel := c.within(ctx)
@@ -112,6 +112,9 @@ func (c *Client) ACLs(ctx context.Context, f model.ACLFilter) ([]model.ACL, erro
 // CreateACLs makes rules and returns an error for each that failed, nil in the other places. It then reads until the
 // made ones show.
 func (c *Client) CreateACLs(ctx context.Context, acls []model.ACL) ([]error, error) {
+	if c.Stored() {
+		return c.storeACLs(ctx, acls, true)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if err := c.need(ctx, kmsg.CreateACLs.Int16(), "ACLs"); err != nil {
@@ -151,6 +154,9 @@ func (c *Client) CreateACLs(ctx context.Context, acls []model.ACL) ([]error, err
 
 // DeleteACLs deletes exactly these rules and reads until they are gone.
 func (c *Client) DeleteACLs(ctx context.Context, acls []model.ACL) ([]error, error) {
+	if c.Stored() {
+		return c.storeACLs(ctx, acls, false)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	req := kmsg.NewPtrDeleteACLsRequest()

@@ -54,6 +54,8 @@ type Client struct {
 	id    string          // cluster id, once an answer carried it
 	keys  map[int16]int16 // API keys of the first broker that answered, with their highest version
 
+	stored func(string) // set by UseStored: users, quotas and ACLs are ZooKeeper's; told what is odd about them
+
 	reached sync.Map // addresses to which a connection was made, at least once
 }
 

@@ -112,9 +112,15 @@ func (c *Client) lastMoment() time.Time {
 	return c.cfg.dir.at
 }
 
-// tell says something about the directory beside the answer.
+// tell says something about what is stored beside the answer.
 func (c *Client) tell(format string, args ...any) {
+	c.mu.Lock()
+	notice := c.stored
+	c.mu.Unlock()
 	if c.cfg.dir != nil {
-		c.cfg.dir.notice(fmt.Sprintf(format, args...))
+		notice = c.cfg.dir.notice
+	}
+	if notice != nil {
+		notice(fmt.Sprintf(format, args...))
 	}
 }

@@ -3,8 +3,9 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,12 +26,21 @@ type storedEntity struct {
 // entitiesInTree reads the children of a folder of /config. Those without data have no values.
 func (c *Client) entitiesInTree(ctx context.Context, folder string) ([]storedEntity, error) {
 	children, err := c.zkChildren(ctx, folder)
-	if err != nil || len(children) == 0 {
-		return nil, err
+	if err != nil {
+		return nil, unreadable(folder, err)
 	}
-	reqs := make([]zkop.Request, len(children))
+	paths := make([]string, len(children))
 	for i, ch := range children {
-		reqs[i] = zkop.Request{Kind: zkop.Get, Path: folder + "/" + ch}
+		paths[i] = folder + "/" + ch
+	}
+	return c.entitiesAt(ctx, paths)
+}
+
+// entitiesAt reads entities of /config by the paths of their znodes; those that are gone are left out.
+func (c *Client) entitiesAt(ctx context.Context, paths []string) ([]storedEntity, error) {
+	reqs := make([]zkop.Request, len(paths))
+	for i, p := range paths {
+		reqs[i] = zkop.Request{Kind: zkop.Get, Path: p}
 	}
 	rs, err := c.zkDo(ctx, reqs)
 	if err != nil {
@@ -38,17 +48,19 @@ func (c *Client) entitiesInTree(ctx context.Context, folder string) ([]storedEnt
 	}
 	var out []storedEntity
 	for i, r := range rs {
-		if r.Err != nil {
+		if errors.Is(r.Err, zkop.ErrNoNode) {
 			continue
 		}
-		e := storedEntity{path: reqs[i].Path, name: model.QuotaDefault}
-		if children[i] != znode.DefaultEntity {
-			if e.name, err = znode.DesanitizeEntity(children[i]); err != nil {
-				e.name = children[i]
+		if r.Err != nil {
+			return nil, unreadable(paths[i], r.Err)
+		}
+		e := storedEntity{path: paths[i], name: model.QuotaDefault}
+		if element := path.Base(paths[i]); element != znode.DefaultEntity {
+			if e.name, err = znode.DesanitizeEntity(element); err != nil {
+				e.name = element
 			}
 		}
-		rel := strings.TrimPrefix(reqs[i].Path, znode.ConfigPath+"/")
-		kind, name, _ := strings.Cut(rel, "/")
+		kind, name, _ := strings.Cut(strings.TrimPrefix(paths[i], znode.ConfigPath+"/"), "/")
 		cfg, err := znode.DecodeConfig(znode.ConfigType(kind), name, r.Data)
 		if err != nil {
 			c.tell("%v", err)
@@ -57,6 +69,34 @@ func (c *Client) entitiesInTree(ctx context.Context, folder string) ([]storedEnt
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// pairsInTree reads the client ids below users, with the users that they belong to.
+func (c *Client) pairsInTree(ctx context.Context, users []storedEntity) (pairs []storedEntity, of []string, err error) {
+	reqs := make([]zkop.Request, len(users))
+	for i, u := range users {
+		reqs[i] = zkop.Request{Kind: zkop.Children, Path: u.path + "/clients"}
+	}
+	rs, err := c.zkDo(ctx, reqs)
+	if err != nil {
+		return nil, nil, err
+	}
+	var paths []string
+	names := map[string]string{}
+	for i, r := range rs {
+		if r.Err != nil && !errors.Is(r.Err, zkop.ErrNoNode) {
+			return nil, nil, unreadable(reqs[i].Path, r.Err)
+		}
+		names[reqs[i].Path] = users[i].name
+		for _, ch := range r.Children {
+			paths = append(paths, reqs[i].Path+"/"+ch)
+		}
+	}
+	pairs, err = c.entitiesAt(ctx, paths)
+	for _, p := range pairs {
+		of = append(of, names[path.Dir(p.path)])
+	}
+	return pairs, of, err
 }
 
 // scramUsersInTree reads credentials from /config/users; salts and keys are left out.
@@ -69,7 +109,7 @@ func (c *Client) scramUsersInTree(ctx context.Context, names []string) ([]model.
 	}
 	var out []model.ScramCredential
 	for _, e := range entities {
-		if e.name == model.QuotaDefault || len(names) > 0 && !slices.Contains(names, e.name) {
+		if strings.HasSuffix(e.path, "/"+znode.DefaultEntity) || len(names) > 0 && !slices.Contains(names, e.name) {
 			continue
 		}
 		for _, mechanism := range ScramMechanisms() {
@@ -77,30 +117,23 @@ func (c *Client) scramUsersInTree(ctx context.Context, names []string) ([]model.
 			if !ok {
 				continue
 			}
-			iterations, ok := scramIterations(stored)
-			if !ok {
-				c.tell("%s: the credential of %s has no number of iterations", e.path, mechanism)
+			cred, err := znode.DecodeScramCredential(stored)
+			if err != nil {
+				c.tell("%s: %s: %v", e.path, mechanism, err)
+				cred.Iterations = -1
 			}
-			out = append(out, model.ScramCredential{User: e.name, Mechanism: mechanism, Iterations: iterations})
+			out = append(out, model.ScramCredential{User: e.name, Mechanism: mechanism, Iterations: cred.Iterations})
 		}
 	}
+	slices.SortFunc(out, func(a, b model.ScramCredential) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Mechanism, b.Mechanism))
+	})
 	for _, n := range names {
 		if !slices.ContainsFunc(out, func(cr model.ScramCredential) bool { return cr.User == n }) {
 			return nil, &Error{Kind: NotFound, Msg: fmt.Sprintf("user %s has no SCRAM credentials", n), Hint: "kctl users list shows who has"}
 		}
 	}
 	return out, nil
-}
-
-// scramIterations reads iterations=N of a stored credential.
-func scramIterations(stored string) (int32, bool) {
-	for part := range strings.SplitSeq(stored, ",") {
-		if text, ok := strings.CutPrefix(part, "iterations="); ok {
-			n, err := strconv.ParseInt(text, 10, 32)
-			return int32(n), err == nil
-		}
-	}
-	return -1, false
 }
 
 // quotasInTree reads the limits of users, of users with client ids, of client ids and of addresses.
@@ -121,13 +154,13 @@ func (c *Client) quotasInTree(ctx context.Context) ([]model.Quota, error) {
 	}
 	for _, u := range users {
 		add(model.QuotaEntity{User: u.name}, u.values)
-		pairs, err := c.entitiesInTree(ctx, u.path+"/clients")
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range pairs {
-			add(model.QuotaEntity{User: u.name, ClientID: p.name}, p.values)
-		}
+	}
+	pairs, of, err := c.pairsInTree(ctx, users)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range pairs {
+		add(model.QuotaEntity{User: of[i], ClientID: p.name}, p.values)
 	}
 	clients, err := c.entitiesInTree(ctx, znode.ConfigEntityTypePath(znode.ClientConfig))
 	if err != nil {
@@ -153,9 +186,21 @@ func sortQuotas(qs []model.Quota) {
 	})
 }
 
+// unreadable is the error of a znode that ZooKeeper does not hand out.
+func unreadable(path string, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := wrap(err, "read %s", path)
+	if errors.Is(err, zkop.ErrNoAuth) {
+		return &Error{Kind: Unauthorized, Msg: e.Error(), Hint: protectedHint}
+	}
+	return e
+}
+
 // aclFolders are where Kafka's ZooKeeper authorizer keeps rules, by the pattern of their resources.
 var aclFolders = []struct{ path, pattern string }{
-	{"/kafka-acl", plan.LiteralPattern}, {"/kafka-acl-extended/prefixed", plan.PrefixedPattern},
+	{znode.ACLPath, plan.LiteralPattern}, {znode.PrefixedACLPath, plan.PrefixedPattern},
 }
 
 // aclsInTree reads the rules of Kafka's AclAuthorizer that a filter selects.
@@ -169,7 +214,7 @@ func (c *Client) aclsInTree(ctx context.Context, f model.ACLFilter) ([]model.ACL
 	for _, folder := range aclFolders {
 		types, err := c.zkChildren(ctx, folder.path)
 		if err != nil {
-			return nil, err
+			return nil, unreadable(folder.path, err)
 		}
 		for _, kind := range types {
 			rules, err := c.rulesInTree(ctx, folder.path+"/"+kind, kind, folder.pattern)
@@ -190,8 +235,8 @@ func (c *Client) aclsInTree(ctx context.Context, f model.ACLFilter) ([]model.ACL
 // rulesInTree reads the rules of all resources of one type and pattern.
 func (c *Client) rulesInTree(ctx context.Context, folder, kind, pattern string) ([]model.ACL, error) {
 	names, err := c.zkChildren(ctx, folder)
-	if err != nil || len(names) == 0 {
-		return nil, err
+	if err != nil {
+		return nil, unreadable(folder, err)
 	}
 	reqs := make([]zkop.Request, len(names))
 	for i, n := range names {
@@ -203,40 +248,22 @@ func (c *Client) rulesInTree(ctx context.Context, folder, kind, pattern string) 
 	}
 	var out []model.ACL
 	for i, r := range rs {
-		if r.Err != nil {
+		if errors.Is(r.Err, zkop.ErrNoNode) {
 			continue
 		}
-		rules, err := decodeRules(r.Data)
+		if r.Err != nil {
+			return nil, unreadable(reqs[i].Path, r.Err)
+		}
+		stored, err := znode.DecodeACLs(reqs[i].Path, r.Data)
 		if err != nil {
-			c.tell("%s: %v", reqs[i].Path, err)
+			c.tell("%v", err)
 		}
-		for _, a := range rules {
-			a.ResourceType, a.ResourceName, a.PatternType = kind, names[i], pattern
-			out = append(out, a)
+		for _, a := range stored.Rules() {
+			out = append(out, model.ACL{
+				ResourceType: kind, ResourceName: names[i], PatternType: pattern,
+				Principal: a.Principal, Permission: a.Permission, Host: a.Host, Operation: a.Operation,
+			})
 		}
-	}
-	return out, nil
-}
-
-// decodeRules reads the value of a resource: version 1 with a list of rules.
-func decodeRules(data []byte) ([]model.ACL, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	var stored struct {
-		ACLs []struct {
-			Principal      string `json:"principal"`
-			PermissionType string `json:"permissionType"`
-			Host           string `json:"host"`
-			Operation      string `json:"operation"`
-		} `json:"acls"`
-	}
-	if err := json.Unmarshal(data, &stored); err != nil {
-		return nil, fmt.Errorf("the rules cannot be read: %w", err)
-	}
-	var out []model.ACL
-	for _, a := range stored.ACLs {
-		out = append(out, model.ACL{Principal: a.Principal, Permission: a.PermissionType, Host: a.Host, Operation: a.Operation})
 	}
 	return out, nil
 }

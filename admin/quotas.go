@@ -34,7 +34,7 @@ const (
 
 // Quotas reads all quotas of the cluster, sorted by entity and key.
 func (c *Client) Quotas(ctx context.Context) ([]model.Quota, error) {
-	if c.offline() {
+	if c.inTree() {
 		return c.quotasInTree(ctx)
 	}
 	ctx, cancel := c.within(ctx)
@@ -80,6 +80,9 @@ func (c *Client) Quotas(ctx context.Context) ([]model.Quota, error) {
 // AlterQuotas changes limits of one entity, all or none of them, or has the cluster check them only. After a write it
 // reads until they show, within the timeout.
 func (c *Client) AlterQuotas(ctx context.Context, e model.QuotaEntity, changes []plan.QuotaChange, validateOnly bool) error {
+	if c.Stored() {
+		return c.storeQuotas(ctx, e, changes, validateOnly)
+	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if err := c.need(ctx, kmsg.AlterClientQuotas.Int16(), "client quotas"); err != nil {

@@ -25,6 +25,9 @@ const (
 	ScramIterationsDefault int32 = 8192
 )
 
+// scramSalt is the length of a salt in bytes.
+const scramSalt = 32
+
 // scramMechanisms are Kafka's, with their numbers on the wire.
 var scramMechanisms = []struct {
 	name string
@@ -57,7 +60,7 @@ func scramName(id int8) string {
 // ScramUsers reads the credentials of users, of all of them without names. A named user without credentials is an
 // error of kind NotFound.
 func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramCredential, error) {
-	if c.offline() {
+	if c.inTree() {
 		return c.scramUsersInTree(ctx, names)
 	}
 	ctx, cancel := c.within(ctx)
@@ -109,10 +112,13 @@ func (c *Client) ScramUsers(ctx context.Context, names []string) ([]model.ScramC
 // mechanism is a request of its own: KRaft controllers refuse a user who is named twice in one. So when a later one
 // fails, the error names the mechanism, and those before it are set.
 func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential, password string) error {
+	if c.Stored() {
+		return c.storeUsers(ctx, creds, password)
+	}
 	var reqs []*kmsg.AlterUserSCRAMCredentialsRequest
 	for _, cred := range creds {
 		up := kmsg.NewAlterUserSCRAMCredentialsRequestUpsertion()
-		salt := make([]byte, 32)
+		salt := make([]byte, scramSalt)
 		if _, err := rand.Read(salt); err != nil {
 			return err
 		}
@@ -142,6 +148,9 @@ func (c *Client) SetScramUser(ctx context.Context, creds []model.ScramCredential
 
 // DeleteScramUser takes credentials away, each by a request of its own.
 func (c *Client) DeleteScramUser(ctx context.Context, creds []model.ScramCredential) error {
+	if c.Stored() {
+		return c.unstoreUsers(ctx, creds)
+	}
 	var reqs []*kmsg.AlterUserSCRAMCredentialsRequest
 	for _, cred := range creds {
 		del := kmsg.NewAlterUserSCRAMCredentialsRequestDeletion()

@@ -123,8 +123,12 @@ func orBlank(s []string) []string {
 	return s
 }
 
-// find reads what the filters select, each rule once.
-func find(ctx context.Context, c *admin.Client, filters []model.ACLFilter) ([]model.ACL, error) {
+// find reads what the filters select, each rule once, from the brokers or, when none answers, from ZooKeeper.
+func find(ctx context.Context, f *factory.Factory, c *admin.Client, use admin.StoredUse, filters []model.ACLFilter) ([]model.ACL, error) {
+	return verb.OrStored(ctx, f, c, use, func() ([]model.ACL, error) { return findNow(ctx, c, filters) })
+}
+
+func findNow(ctx context.Context, c *admin.Client, filters []model.ACLFilter) ([]model.ACL, error) {
 	var out []model.ACL
 	seen := map[model.ACL]bool{}
 	for _, f := range filters {
@@ -150,7 +154,7 @@ func newList(f *factory.Factory) *cobra.Command {
 		Use:   "list",
 		Short: "List rules, all or those that flags select",
 		Long: `List rules. --pattern match finds every rule that applies to a name: literal, prefixed and wildcard ones. --export
-prints them in the form that acls create --from-file reads.`,
+prints them in the form that acls create --from-file reads.` + verb.StoredReadHelp,
 		Example: `  kctl acls list
   kctl acls list --topic orders --pattern match
   kctl acls list --principal User:alice -o json
@@ -165,7 +169,7 @@ prints them in the form that acls create --from-file reads.`,
 			if err != nil {
 				return err
 			}
-			acls, err := find(cmd.Context(), c, filters)
+			acls, err := find(cmd.Context(), f, c, admin.StoredUse{}, filters)
 			if err != nil {
 				return err
 			}
@@ -244,7 +248,7 @@ func checkExpect(expect, there int) error {
 }
 
 // apply creates and deletes rules through the steps of every change.
-func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command string, d plan.ACLDiff, flags factory.ChangeFlags) error {
+func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command string, d plan.ACLDiff, use admin.StoredUse, flags factory.ChangeFlags) error {
 	var rs []rows.ACLChange
 	for _, g := range []struct {
 		action string
@@ -280,7 +284,7 @@ func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command str
 					rs[i].Error = errs[i].Error()
 					out.Errs = append(out.Errs, errs[i])
 				}
-				out.Entries = append(out.Entries, entry(c.ClusterID(), command, a, rs[i].Action == "create", errs[i]))
+				out.Entries = append(out.Entries, entry(c, use, command, a, rs[i].Action == "create", errs[i]))
 			}
 			out.Rows = rs
 			return out, nil
@@ -289,9 +293,9 @@ func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command str
 }
 
 // entry tells one rule's change with the command that takes it back.
-func entry(clusterID, command string, a model.ACL, created bool, err error) factory.Change {
+func entry(c *admin.Client, use admin.StoredUse, command string, a model.ACL, created bool, err error) factory.Change {
 	text := fmt.Sprintf("%s %s on %s %s from %s", a.Permission, a.Operation, strings.ToLower(a.PatternType), a.ResourceType+":"+a.ResourceName, a.Host)
-	e := factory.Change{Cluster: clusterID, Command: command, Object: a.Principal, Result: journal.Done}
+	e := factory.Change{Cluster: c.ClusterID(), Command: command, Object: a.Principal, Result: journal.Done}
 	name := map[string][]string{
 		"Topic": {"--topic", a.ResourceName}, "Group": {"--group", a.ResourceName}, "Cluster": {"--cluster"}, "TransactionalId": {"--transactional-id", a.ResourceName},
 		"DelegationToken": {"--delegation-token", a.ResourceName}, "User": {"--user-principal", a.ResourceName},
@@ -299,11 +303,13 @@ func entry(clusterID, command string, a model.ACL, created bool, err error) fact
 	common := slices.Concat(name, []string{"--pattern", strings.ToLower(a.PatternType), "--operation", a.Operation})
 	if created {
 		e.After = text
-		e = e.WithUndo(slices.Concat([]string{"acls", "delete"}, common, []string{"--principal", a.Principal, "--host", a.Host, "--permission", strings.ToLower(a.Permission), "--expect", "1"})...)
+		undo := slices.Concat([]string{"acls", "delete"}, common, []string{"--principal", a.Principal, "--host", a.Host, "--permission", strings.ToLower(a.Permission), "--expect", "1"})
+		e = e.WithUndo(verb.StoredUndo(c, use, undo)...)
 	} else {
 		who := strings.ToLower(a.Permission)
 		e.Before = text
-		e = e.WithUndo(slices.Concat([]string{"acls", "create"}, common, []string{"--" + who + "-principal", a.Principal, "--" + who + "-host", a.Host, "--expect", "0"})...)
+		undo := slices.Concat([]string{"acls", "create"}, common, []string{"--" + who + "-principal", a.Principal, "--" + who + "-host", a.Host, "--expect", "0"})
+		e = e.WithUndo(verb.StoredUndo(c, use, undo)...)
 	}
 	if err != nil {
 		e.Result = err.Error()

@@ -23,11 +23,12 @@ type createOptions struct {
 	file                  string
 	prune                 bool
 	expect                int
+	use                   admin.StoredUse
 	change                factory.ChangeFlags
 }
 
 func newCreate(f *factory.Factory) *cobra.Command {
-	o := &createOptions{f: f}
+	o := &createOptions{f: f, use: admin.StoredUse{Write: true}}
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create rules, from flags or a file; those that are there already stay",
@@ -44,12 +45,13 @@ the file that it does not hold. Rules of other principals are never touched. The
         pattern: prefixed        # literal
         permission: allow
         operations: [Read, Describe]
-        hosts: ["*"]`,
+        hosts: ["*"]` + verb.StoredHelp,
 		Example: `  kctl acls create --allow-principal User:alice --operation Read --topic orders
   kctl acls create --allow-principal User:app --producer --topic orders --pattern prefixed --yes
   kctl acls create --allow-principal User:app --consumer --topic orders --group app
   kctl acls create --deny-principal User:eve --deny-host 10.0.0.9 --operation All --topic '*'
-  kctl acls create --from-file acls.yaml --prune --dry-run`,
+  kctl acls create --from-file acls.yaml --prune --dry-run
+  kctl acls create --allow-principal User:broker --operation ClusterAction --cluster -z 127.0.0.1:2181/kafka   # before the first start`,
 		Args: verb.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wanted, err := o.wanted()
@@ -74,6 +76,7 @@ the file that it does not hold. Rules of other principals are never touched. The
 	fl.StringVar(&o.file, "from-file", "", "rules in YAML (-: stdin)")
 	fl.BoolVar(&o.prune, "prune", false, "with --from-file: delete what the file's principals have beyond it")
 	addExpect(fl, &o.expect)
+	verb.AddBreakGlass(fl, &o.use.BreakGlass)
 	factory.AddChangeFlags(fl, &o.change)
 	completeFlags(f, cmd)
 	return cmd
@@ -183,7 +186,7 @@ func (o *createOptions) run(ctx context.Context, wanted []model.ACL) error {
 	if err != nil {
 		return err
 	}
-	have, err := c.ACLs(ctx, model.ACLFilter{})
+	have, err := find(ctx, o.f, c, o.use, []model.ACLFilter{{}})
 	if err != nil {
 		return err
 	}
@@ -191,7 +194,7 @@ func (o *createOptions) run(ctx context.Context, wanted []model.ACL) error {
 	if err := checkExpect(o.expect, len(diff.Keep)); err != nil {
 		return err
 	}
-	return apply(ctx, o.f, c, "acls create", diff, o.change)
+	return apply(ctx, o.f, c, "acls create", diff, o.use, o.change)
 }
 
 func newDelete(f *factory.Factory) *cobra.Command {
@@ -199,10 +202,12 @@ func newDelete(f *factory.Factory) *cobra.Command {
 	var file string
 	var all bool
 	var expect int
+	use := admin.StoredUse{Write: true}
 	var change factory.ChangeFlags
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete the rules that flags select, or those of a file; they are listed first",
+		Long:  "Delete the rules that flags select, or those of a file; they are listed first." + verb.StoredHelp,
 		Example: `  kctl acls delete --principal User:alice --topic orders
   kctl acls delete --topic orders --pattern match --dry-run
   kctl acls delete --from-file old.yaml --yes`,
@@ -226,19 +231,20 @@ func newDelete(f *factory.Factory) *cobra.Command {
 			if err := f.Writable(); err != nil {
 				return err
 			}
-			return runDelete(cmd.Context(), f, filters, named, expect, change)
+			return runDelete(cmd.Context(), f, filters, named, expect, use, change)
 		},
 	}
 	o.add(cmd.Flags())
 	cmd.Flags().StringVar(&file, "from-file", "", "exactly the rules of a file in YAML (-: stdin)")
 	cmd.Flags().BoolVar(&all, "all", false, "every rule")
 	addExpect(cmd.Flags(), &expect)
+	verb.AddBreakGlass(cmd.Flags(), &use.BreakGlass)
 	factory.AddChangeFlags(cmd.Flags(), &change)
 	completeFlags(f, cmd)
 	return cmd
 }
 
-func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilter, named []model.ACL, expect int, change factory.ChangeFlags) error {
+func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilter, named []model.ACL, expect int, use admin.StoredUse, change factory.ChangeFlags) error {
 	c, err := f.Admin(ctx)
 	if err != nil {
 		return err
@@ -246,7 +252,7 @@ func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilte
 	if named != nil {
 		filters = []model.ACLFilter{{}}
 	}
-	found, err := find(ctx, c, filters)
+	found, err := find(ctx, f, c, use, filters)
 	if err != nil {
 		return err
 	}
@@ -256,5 +262,5 @@ func runDelete(ctx context.Context, f *factory.Factory, filters []model.ACLFilte
 	if err := checkExpect(expect, len(found)); err != nil {
 		return err
 	}
-	return apply(ctx, f, c, "acls delete", plan.ACLDiff{Delete: found}, change)
+	return apply(ctx, f, c, "acls delete", plan.ACLDiff{Delete: found}, use, change)
 }

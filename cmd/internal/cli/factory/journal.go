@@ -66,6 +66,15 @@ func (f *Factory) Warn(format string, args ...any) {
 	}{rows.APIVersion, "Warning", Warning{text}})
 }
 
+// Note says where an answer comes from on stderr; to a program as a warning.
+func (f *Factory) Note(text string) {
+	if f.Machine() {
+		f.Warn("%s", text)
+		return
+	}
+	f.Say("%s", text)
+}
+
 // Warning is a warning for programs: one object on a line of stderr.
 type Warning struct {
 	Warning string `json:"warning"`

@@ -76,6 +76,7 @@ func newList(f *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List quotas, all or those that name an entity",
+		Long:  "List quotas, all or those that name an entity." + verb.StoredReadHelp,
 		Example: `  kctl quotas list
   kctl quotas list --user alice -o json
   kctl quotas list --ip-defaults`,
@@ -108,7 +109,12 @@ func read(ctx context.Context, f *factory.Factory) ([]model.Quota, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Quotas(ctx)
+	return quotas(ctx, f, c, admin.StoredUse{})
+}
+
+// quotas asks the brokers, or ZooKeeper when none answers.
+func quotas(ctx context.Context, f *factory.Factory, c *admin.Client, use admin.StoredUse) ([]model.Quota, error) {
+	return verb.OrStored(ctx, f, c, use, func() ([]model.Quota, error) { return c.Quotas(ctx) })
 }
 
 func newDescribe(f *factory.Factory) *cobra.Command {
@@ -117,7 +123,7 @@ func newDescribe(f *factory.Factory) *cobra.Command {
 		Use:   "describe (--user NAME | --client-id NAME | both | --ip ADDRESS)",
 		Short: "Show the limits that apply to a client, and which entity each comes from",
 		Long: `Show the limits that apply to a client. Where several entities fit, Kafka takes the most specific one that has the
-limit: user and client id together, then the user, then the client id, a name before the default.`,
+limit: user and client id together, then the user, then the client id, a name before the default.` + verb.StoredReadHelp,
 		Example: `  kctl quotas describe --user alice --client-id app1
   kctl quotas describe --ip 10.0.0.7`,
 		Args: verb.NoArgs,
@@ -162,16 +168,17 @@ type setOptions struct {
 	deletes []string
 	all     bool // delete every limit of the entity
 	expect  []string
+	use     admin.StoredUse
 	change  factory.ChangeFlags
 }
 
 func newSet(f *factory.Factory) *cobra.Command {
-	o := &setOptions{f: f, command: "quotas set"}
+	o := &setOptions{f: f, command: "quotas set", use: admin.StoredUse{Write: true}}
 	var deletes []string
 	cmd := &cobra.Command{
 		Use:   "set (--user NAME | --client-id NAME | both | --ip ADDRESS) KEY=VALUE...",
 		Short: "Set limits of an entity",
-		Long:  "Set limits of an entity; its other limits stay as they are.\n\nKeys:\n" + keyHelp(),
+		Long:  "Set limits of an entity; its other limits stay as they are.\n\nKeys:\n" + keyHelp() + verb.StoredHelp,
 		Example: `  kctl quotas set --user alice producer_byte_rate=1048576 consumer_byte_rate=2097152
   kctl quotas set --user alice --client-id app1 request_percentage=50 --dry-run
   kctl quotas set --ip-defaults connection_creation_rate=100 --yes`,
@@ -215,10 +222,11 @@ func keys(e entity, suffix string) []string {
 }
 
 func newDelete(f *factory.Factory) *cobra.Command {
-	o := &setOptions{f: f, command: "quotas delete"}
+	o := &setOptions{f: f, command: "quotas delete", use: admin.StoredUse{Write: true}}
 	cmd := &cobra.Command{
 		Use:   "delete (--user NAME | --client-id NAME | both | --ip ADDRESS) [KEY...]",
 		Short: "Take limits of an entity away: the named ones, or all of them",
+		Long:  "Take limits of an entity away: the named ones, or all of them." + verb.StoredHelp,
 		Example: `  kctl quotas delete --user alice producer_byte_rate
   kctl quotas delete --client-defaults --yes`,
 		Args: verb.Args(0, -1, "keys"),
@@ -240,6 +248,7 @@ func newDelete(f *factory.Factory) *cobra.Command {
 func (o *setOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd.Flags())
 	cmd.Flags().StringArrayVar(&o.expect, "expect", nil, "KEY=VALUE, or KEY for none, that must be there before; repeatable")
+	verb.AddBreakGlass(cmd.Flags(), &o.use.BreakGlass)
 	factory.AddChangeFlags(cmd.Flags(), &o.change)
 }
 
@@ -259,7 +268,7 @@ func (o *setOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	current, err := c.Quotas(ctx)
+	current, err := quotas(ctx, o.f, c, o.use)
 	if err != nil {
 		return err
 	}
@@ -278,7 +287,7 @@ func (o *setOptions) run(ctx context.Context) error {
 		Check:    func() error { return c.AlterQuotas(ctx, o.entity, todo, true) },
 		Do: func() (out verb.Outcome[rows.QuotaChange], err error) {
 			err = c.AlterQuotas(ctx, o.entity, todo, false)
-			out.Entries = []factory.Change{o.entry(c.ClusterID(), todo, err)}
+			out.Entries = []factory.Change{o.entry(c, todo, err)}
 			for i := range rs {
 				rs[i].Done = err == nil
 			}
@@ -289,7 +298,7 @@ func (o *setOptions) run(ctx context.Context) error {
 }
 
 // entry tells the change with the command that takes it back.
-func (o *setOptions) entry(clusterID string, changes []plan.QuotaChange, err error) factory.Change {
+func (o *setOptions) entry(c *admin.Client, changes []plan.QuotaChange, err error) factory.Change {
 	text := func(v *float64) string {
 		if v == nil {
 			return "(none)"
@@ -311,10 +320,10 @@ func (o *setOptions) entry(clusterID string, changes []plan.QuotaChange, err err
 		tail = append(tail, "--expect", expect)
 	}
 	e := factory.Change{
-		Cluster: clusterID, Command: o.command, Object: o.entity.String(), Before: strings.Join(before, " "), After: strings.Join(after, " "), Result: "done",
+		Cluster: c.ClusterID(), Command: o.command, Object: o.entity.String(), Before: strings.Join(before, " "), After: strings.Join(after, " "), Result: "done",
 	}
 	if err != nil {
 		e.Result = err.Error()
 	}
-	return e.WithUndo(slices.Concat([]string{"quotas", "set"}, args(o.entity), sets, tail)...)
+	return e.WithUndo(verb.StoredUndo(c, o.use, slices.Concat([]string{"quotas", "set"}, args(o.entity), sets, tail))...)
 }

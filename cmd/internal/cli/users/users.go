@@ -32,7 +32,7 @@ func show(ctx context.Context, f *factory.Factory, names []string) error {
 	if err != nil {
 		return err
 	}
-	creds, err := c.ScramUsers(ctx, names)
+	creds, err := credentials(ctx, f, c, admin.StoredUse{}, names)
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,14 @@ func show(ctx context.Context, f *factory.Factory, names []string) error {
 	return verb.List(f, rows.UserKind, out, nil)
 }
 
+// credentials asks the brokers, or ZooKeeper when none answers.
+func credentials(ctx context.Context, f *factory.Factory, c *admin.Client, use admin.StoredUse, names []string) ([]model.ScramCredential, error) {
+	return verb.OrStored(ctx, f, c, use, func() ([]model.ScramCredential, error) { return c.ScramUsers(ctx, names) })
+}
+
 func newList(f *factory.Factory) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List users with their mechanisms", Example: "  kctl users list -o json", Args: verb.NoArgs,
+		Use: "list", Short: "List users with their mechanisms", Long: "List users with their mechanisms." + verb.StoredReadHelp, Example: "  kctl users list -o json", Args: verb.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return show(cmd.Context(), f, nil) },
 	}
 }
@@ -53,6 +58,7 @@ func newList(f *factory.Factory) *cobra.Command {
 func newDescribe(f *factory.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "describe USER...", Short: "Show the credentials of users; what could be derived from a password is never shown",
+		Long:    "Show the credentials of users; what could be derived from a password is never shown." + verb.StoredReadHelp,
 		Example: "  kctl users describe alice", Args: verb.Args(1, -1, "at least one user name"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return show(cmd.Context(), f, args) },
 		ValidArgsFunction: complete(f),
@@ -107,20 +113,24 @@ type setOptions struct {
 	password   string
 	file       string
 	env        string
+	use        admin.StoredUse
 	change     factory.ChangeFlags
 }
 
 func newSet(f *factory.Factory) *cobra.Command {
-	o := &setOptions{f: f}
+	o := &setOptions{f: f, use: admin.StoredUse{Write: true}}
 	var given []string
 	cmd := &cobra.Command{
 		Use:   "set USER",
 		Short: "Create a user, or give it a new password",
 		Long: `Create a user, or give it a new password, in SCRAM-SHA-256 and SCRAM-SHA-512 or those named by --mechanism. The
-password is asked for on a terminal, or read from a file (its first line) or a variable. Only a salted hash is sent.`,
+password is asked for on a terminal, or read from a file (its first line) or a variable. Only a salted hash is sent.` + verb.StoredHelp + `
+
+So the brokers' own user can be there before the first of them starts.`,
 		Example: `  kctl users set alice
   kctl users set alice --password-file /run/secrets/alice --yes
-  KAFKA_PW=... kctl users set alice --password-env KAFKA_PW --mechanism SCRAM-SHA-512 --iterations 10000 --yes`,
+  KAFKA_PW=... kctl users set alice --password-env KAFKA_PW --mechanism SCRAM-SHA-512 --iterations 10000 --yes
+  kctl users set broker --password-file /run/secrets/broker -z 127.0.0.1:2181/kafka --yes   # before the first start`,
 		Args: verb.Args(1, 1, "one user name"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.user = args[0]
@@ -146,6 +156,7 @@ password is asked for on a terminal, or read from a file (its first line) or a v
 	fl.StringVar(&o.file, "password-file", "", "read the password from the first line of a file (-: stdin)")
 	fl.StringVar(&o.env, "password-env", "", "read the password from this environment variable")
 	fl.StringVar(&o.password, "password", "", "the password itself: others can see it in the list of processes")
+	verb.AddBreakGlass(fl, &o.use.BreakGlass)
 	factory.AddChangeFlags(fl, &o.change)
 	_ = cmd.RegisterFlagCompletionFunc("mechanism", verb.Fixed(admin.ScramMechanisms()...)) // the flag exists
 	return cmd
@@ -232,7 +243,7 @@ func (o *setOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := c.ScramUsers(ctx, nil)
+	have, err := credentials(ctx, o.f, c, o.use, nil)
 	if err != nil {
 		return err
 	}
@@ -256,7 +267,7 @@ func (o *setOptions) run(ctx context.Context) error {
 			if replaced {
 				e.Before, e.Undo = "another password", "by hand: the password before is not known"
 			} else {
-				e = e.WithUndo(undoSet(creds)...)
+				e = e.WithUndo(verb.StoredUndo(c, o.use, undoSet(creds))...)
 			}
 			return finish(rs, e, err)
 		},
@@ -285,12 +296,13 @@ func finish(rs []rows.UserChange, e factory.Change, err error) (verb.Outcome[row
 
 func newDelete(f *factory.Factory) *cobra.Command {
 	var given, expect []string
+	use := admin.StoredUse{Write: true}
 	var change factory.ChangeFlags
 	cmd := &cobra.Command{
 		Use:   "delete USER",
 		Short: "Take a user's passwords away, of all mechanisms or the named ones",
 		Long: `Take a user's passwords away, of all mechanisms or the named ones. --expect MECHANISM=ITERATIONS refuses, with exit
-code 1, unless the user has such credentials now. That a password is another one the cluster does not tell.`,
+code 1, unless the user has such credentials now. That a password is another one the cluster does not tell.` + verb.StoredHelp,
 		Example: `  kctl users delete alice
   kctl users delete alice --mechanism SCRAM-SHA-256 --yes`,
 		Args: verb.Args(1, 1, "one user name"),
@@ -305,12 +317,13 @@ code 1, unless the user has such credentials now. That a password is another one
 			if err != nil {
 				return err
 			}
-			return runDelete(cmd.Context(), f, args[0], ms, expect, change)
+			return runDelete(cmd.Context(), f, args[0], ms, expect, use, change)
 		},
 		ValidArgsFunction: complete(f),
 	}
 	cmd.Flags().StringArrayVar(&given, "mechanism", nil, "SCRAM-SHA-256 or SCRAM-SHA-512, repeatable (default all)")
 	cmd.Flags().StringArrayVar(&expect, "expect", nil, "MECHANISM=ITERATIONS that must be there, else nothing is deleted; repeatable")
+	verb.AddBreakGlass(cmd.Flags(), &use.BreakGlass)
 	factory.AddChangeFlags(cmd.Flags(), &change)
 	return cmd
 }
@@ -326,12 +339,12 @@ func checkExpectations(expect []string) error {
 	return nil
 }
 
-func runDelete(ctx context.Context, f *factory.Factory, user string, ms, expect []string, change factory.ChangeFlags) error {
+func runDelete(ctx context.Context, f *factory.Factory, user string, ms, expect []string, use admin.StoredUse, change factory.ChangeFlags) error {
 	c, err := f.Admin(ctx)
 	if err != nil {
 		return err
 	}
-	have, err := c.ScramUsers(ctx, []string{user})
+	have, err := credentials(ctx, f, c, use, []string{user})
 	if err != nil {
 		return err
 	}
