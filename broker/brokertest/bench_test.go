@@ -31,7 +31,7 @@ func benchBatch(b *testing.B) []byte {
 // connectLeader opens a raw connection to the leader of partition 0.
 func connectLeader(b *testing.B, c *Cluster, topic string) *peer.Conn {
 	b.Helper()
-	addr := net.JoinHostPort("127.0.0.1", c.nodes[c.Leader(topic, 0)].port)
+	addr := net.JoinHostPort("127.0.0.1", c.ports[c.Leader(topic, 0)])
 	conn, err := peer.Dial(b.Context(), nil, addr, "bench", startTimeout)
 	if err != nil {
 		b.Fatal(err)

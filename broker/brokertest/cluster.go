@@ -23,7 +23,7 @@ import (
 )
 
 // startTimeout bounds how long a cluster may take to be ready.
-const startTimeout = 60 * time.Second
+const startTimeout = 2 * time.Minute
 
 // Cluster is a running cluster.
 type Cluster struct {
@@ -32,7 +32,7 @@ type Cluster struct {
 	dir   string
 	props map[string]string
 	nodes map[cluster.BrokerID]*node
-	ports map[cluster.BrokerID]string // of brokers that are down
+	ports map[cluster.BrokerID]string // held for each broker, whether it runs or not
 	log   *slog.Logger
 	fs    func(cluster.BrokerID) vfs.FS // nil: the disk
 }
@@ -40,7 +40,6 @@ type Cluster struct {
 // node is one broker and the life of its Run.
 type node struct {
 	b    *broker.Broker
-	port string
 	gate *gate
 	stop context.CancelFunc
 	done chan error
@@ -64,6 +63,7 @@ func StartOn(t testing.TB, n int, fs func(cluster.BrokerID) vfs.FS, props ...str
 		"default.replication.factor":       strconv.Itoa(min(3, n)),
 		"group.initial.rebalance.delay.ms": "0",
 		"zookeeper.session.timeout.ms":     "6000",
+		"zookeeper.connection.timeout.ms":  strconv.FormatInt(startTimeout.Milliseconds(), 10), // not the session's: some are short
 	}}
 	for _, p := range props {
 		kv, err := config.ParseSet(p)
@@ -85,18 +85,19 @@ func StartOn(t testing.TB, n int, fs func(cluster.BrokerID) vfs.FS, props ...str
 	c.zk = zk
 	t.Cleanup(c.close)
 	for id := 1; id <= n; id++ {
-		c.launch(cluster.BrokerID(id), "0")
+		c.ports[cluster.BrokerID(id)] = HoldPort(t)
+		c.launch(cluster.BrokerID(id))
 	}
 	c.AwaitBrokers(n)
 	return c
 }
 
 // launch starts a broker and returns when its listener is bound.
-func (c *Cluster) launch(id cluster.BrokerID, port string) {
+func (c *Cluster) launch(id cluster.BrokerID) {
 	c.t.Helper()
 	props := map[string]string{
 		"broker.id":         strconv.Itoa(int(id)),
-		"listeners":         "PLAINTEXT://127.0.0.1:" + port,
+		"listeners":         "PLAINTEXT://127.0.0.1:" + c.ports[id],
 		"log.dirs":          c.Dir(id),
 		"zookeeper.connect": c.zk.Addr(),
 	}
@@ -122,16 +123,6 @@ func (c *Cluster) launch(id cluster.BrokerID, port string) {
 		c.t.Fatalf("broker %d: %v", id, err)
 	case <-n.b.Bound():
 	}
-	_, n.port = splitAddr(n.b.Addr("PLAINTEXT"))
-}
-
-func splitAddr(addr string) (host, port string) {
-	for i := len(addr) - 1; i >= 0; i-- {
-		if addr[i] == ':' {
-			return addr[:i], addr[i+1:]
-		}
-	}
-	return addr, ""
 }
 
 // AwaitBrokers waits until every running broker is ready and knows n live brokers.
@@ -255,7 +246,7 @@ func (c *Cluster) Kill(id cluster.BrokerID) {
 		c.t.Fatalf("killed broker %d: %v", id, err)
 	}
 	n.stop()
-	c.forget(id)
+	delete(c.nodes, id)
 }
 
 // Stop ends a broker in order.
@@ -266,18 +257,13 @@ func (c *Cluster) Stop(id cluster.BrokerID) {
 	if err := <-n.done; err != nil {
 		c.t.Fatalf("stopped broker %d: %v", id, err)
 	}
-	c.forget(id)
-}
-
-func (c *Cluster) forget(id cluster.BrokerID) {
-	c.ports[id] = c.nodes[id].port
 	delete(c.nodes, id)
 }
 
 // Launch starts a broker that was killed or stopped, on its old port, and returns before it is ready.
 func (c *Cluster) Launch(id cluster.BrokerID) {
 	c.t.Helper()
-	c.launch(id, c.ports[id])
+	c.launch(id)
 }
 
 // Restart is Launch and waits until all running brokers see each other.

@@ -196,7 +196,7 @@ func everyPartition(c *Cluster, topic string, ok func(leader cluster.BrokerID, r
 // TestSessionExpiry cuts a leader off from ZooKeeper until its session is gone. Others take over, nothing that
 // was acknowledged is lost, and the broker comes back under a new epoch and into every ISR.
 func TestSessionExpiry(t *testing.T) {
-	c := Start(t, 3, "zookeeper.session.timeout.ms=1000", "min.insync.replicas=2")
+	c := Start(t, 3, "zookeeper.session.timeout.ms=3000", "min.insync.replicas=2")
 	c.CreateTopic("events", 6, 3)
 	producer := c.Client(kgo.RequiredAcks(kgo.AllISRAcks()))
 	first := produce(t, producer, "events", "first", 300)
@@ -221,7 +221,7 @@ func TestSessionExpiry(t *testing.T) {
 // TestStopWithoutZooKeeper stops brokers whose ZooKeeper is gone for good: they must end, with their logs closed
 // in order, after their attempts at a controlled shutdown.
 func TestStopWithoutZooKeeper(t *testing.T) {
-	c := Start(t, 2, "controlled.shutdown.retry.backoff.ms=100", "zookeeper.session.timeout.ms=1000")
+	c := Start(t, 2, "controlled.shutdown.retry.backoff.ms=100", "zookeeper.session.timeout.ms=3000")
 	c.CreateTopic("events", 2, 2)
 	want := produce(t, c.Client(), "events", "a", 100)
 	for _, id := range c.IDs() {
@@ -234,9 +234,10 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	for _, id := range c.IDs() {
 		c.Stop(id)
 	}
-	if took := time.Since(begin); took > 30*time.Second {
+	if took := time.Since(begin); took > startTimeout {
 		t.Errorf("stopping took %v", took)
 	}
+	t.Logf("stopped in %v", time.Since(begin))
 }
 
 // describesWithoutZooKeeper: what a broker knows itself it tells; for what is in ZooKeeper it says why it cannot, instead
