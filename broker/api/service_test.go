@@ -45,7 +45,7 @@ func (w wire) dial() net.Conn {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		w.t.Fatal(err)
 	}
 	return c

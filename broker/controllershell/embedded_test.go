@@ -128,7 +128,7 @@ func listen(t *testing.T, ctx context.Context, work *sync.WaitGroup, f *fakeBrok
 // eventually polls a condition until its deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

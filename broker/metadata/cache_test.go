@@ -137,7 +137,7 @@ func TestWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("Wait did not notice")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -160,7 +160,7 @@ func TestDeleteAndGone(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("Gone does not notice")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,13 +3,14 @@ package kbrokercmd
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"kctl/broker/brokertest"
 )
 
 // buffer is a bytes.Buffer that goroutines may share and whose growth can be waited for.
@@ -75,7 +76,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for _, c := range cases {
 		stdout, stderr := newBuffer(), newBuffer()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		code := run(ctx, c.args, stdout, stderr)
 		cancel()
 		all := stdout.String() + stderr.String()
@@ -96,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 // awaitLine waits until the buffer holds the line.
 func awaitLine(t *testing.T, b *buffer, line string, failed <-chan int) {
 	t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for !strings.Contains(b.String(), line+"\n") {
 		select {
 		case <-b.wrote:
@@ -137,12 +138,7 @@ func TestDevRunsAndCleansUp(t *testing.T) {
 // TestStartAgainstZookeeperCommand runs the embedded server and a broker as their own commands.
 func TestStartAgainstZookeeperCommand(t *testing.T) {
 	dir := t.TempDir()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := "127.0.0.1:" + brokertest.HoldPort(t)
 	launch := func(args ...string) (stop func() int) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stdout, stderr := newBuffer(), newBuffer()
