@@ -52,7 +52,6 @@ func serve(t *testing.T, ln net.Listener, login bool) string {
 }
 
 func answerKafka(conn net.Conn, login bool) {
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 	head := make([]byte, 4)
 	for {
 		if _, err := readFull(conn, head); err != nil {
@@ -173,7 +172,7 @@ func TestSecurityMistakes(t *testing.T) {
 		{"login asked for", plain, true, nil, "asks for a login", "sasl.jaas.config", Unauthorized},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := Config{Bootstrap: []string{serve(t, tt.listen(t), tt.login)}, Timeout: 5 * time.Second}
+			cfg := Config{Bootstrap: []string{serve(t, tt.listen(t), tt.login)}, Timeout: time.Minute}
 			if err := tt.props.Apply(&cfg); err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +193,8 @@ func TestSecurityMistakes(t *testing.T) {
 }
 
 // TestSilentServer: the first bootstrap server takes the connection and never answers; the second is asked
-// soon, and a cluster of silent servers is given up within the timeout.
+// soon, long before the first is given up, and a cluster of silent servers is given up within the timeout. (The bounds
+// are far from both what it takes and what it would take otherwise, so that a busy machine keeps them.)
 func TestSilentServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, nobody reads
 	if err != nil {
@@ -207,10 +207,11 @@ func TestSilentServer(t *testing.T) {
 	}
 	addr := serve(t, good, false)
 	for _, tt := range []struct {
-		seeds []string
-		ok    bool
-	}{{[]string{silent.Addr().String(), addr}, true}, {[]string{silent.Addr().String()}, false}} {
-		c, err := Open(t.Context(), Config{Bootstrap: tt.seeds, Timeout: 4 * time.Second})
+		seeds          []string
+		ok             bool
+		timeout, atMax time.Duration
+	}{{[]string{silent.Addr().String(), addr}, true, 4 * time.Minute, time.Minute}, {[]string{silent.Addr().String()}, false, 2 * time.Second, 20 * time.Second}} {
+		c, err := Open(t.Context(), Config{Bootstrap: tt.seeds, Timeout: tt.timeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestSilentServer(t *testing.T) {
 		_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
 		took := time.Since(start)
 		_ = c.Close()
-		if (err == nil) != tt.ok || took > 4500*time.Millisecond || tt.ok && took > 2*time.Second || !tt.ok && KindOf(err) != Unreachable {
+		if (err == nil) != tt.ok || took > tt.atMax || !tt.ok && KindOf(err) != Unreachable {
 			t.Errorf("%v: %v after %s", tt.seeds, err, took)
 		}
 	}
@@ -232,7 +233,7 @@ func TestLagTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := serve(t, ln, false)
-	c, err := Open(t.Context(), Config{Bootstrap: []string{addr}, Timeout: 4 * time.Second})
+	c, err := Open(t.Context(), Config{Bootstrap: []string{addr}, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +245,11 @@ func TestLagTimes(t *testing.T) {
 		{Topic: "t", Broker: 3, LogEndOffset: 95, LagRecords: 5, LagMs: -1},  // what it lacks cannot be read yet
 		{Topic: "t", Broker: 4, LogEndOffset: 100, LagRecords: 0, LagMs: 0},
 	}
+	before := time.Now().UnixMilli() - batchTime
 	c.lagTimes(t.Context(), rows)
-	want := time.Since(time.UnixMilli(batchTime)).Milliseconds()
-	if got := rows[1].LagMs; got < want-10_000 || got > want+10_000 {
-		t.Errorf("lag of %d ms, want about %d", got, want)
+	after := time.Now().UnixMilli() - batchTime
+	if got := rows[1].LagMs; got < before || got > after {
+		t.Errorf("lag of %d ms, want %d to %d", got, before, after)
 	}
 	if rows[2].LagMs != -1 || rows[3].LagMs != 0 {
 		t.Errorf("%d %d", rows[2].LagMs, rows[3].LagMs)

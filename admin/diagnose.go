@@ -15,7 +15,7 @@ import (
 )
 
 // diagnoseTime bounds the search for the cause of a failed first contact. What stands at the address mostly answers at
-// once; all of the time is used for one that says nothing, or for a machine that is busy.
+// once; all of the time is used for one that says nothing, or for a machine that is busy. A longer timeout gives more.
 const diagnoseTime = 2 * time.Second
 
 // diagnose turns the failures of all bootstrap servers into one error that names the cause and the setting
@@ -63,7 +63,7 @@ type cause struct {
 
 // causeOf looks at one address: is anything there, and what does it speak?
 func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
+	ctx, cancel := context.WithTimeout(ctx, max(diagnoseTime, c.cfg.Timeout/5))
 	defer cancel()
 	if c.cfg.TLS != nil {
 		return c.causeTLS(ctx, addr, errs)

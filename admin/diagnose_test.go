@@ -67,7 +67,7 @@ func TestLoginMistakes(t *testing.T) {
 			b := startFake(t, nil, map[kmsg.Key]func(kmsg.Request) kmsg.Response{
 				kmsg.Metadata: emptyMetadata, kmsg.SASLHandshake: tt.handshake, kmsg.SASLAuthenticate: refuse,
 			})
-			cfg := Config{Timeout: 5 * time.Second}
+			cfg := Config{Timeout: time.Minute}
 			props := Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": tt.mechanism, "sasl.username": "alice", "sasl.password": "s3cret"}
 			if err := props.Apply(&cfg); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTLSMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := startFake(t, tls.NewListener(ln, tt.server), map[kmsg.Key]func(kmsg.Request) kmsg.Response{kmsg.Metadata: emptyMetadata})
-			cfg := Config{Timeout: 5 * time.Second}
+			cfg := Config{Timeout: time.Minute}
 			tt.props["security.protocol"] = "SSL"
 			if err := tt.props.Apply(&cfg); err != nil {
 				t.Fatal(err)
@@ -228,7 +228,7 @@ func testAdvertisedAddress(t *testing.T, where string) {
 // of Kafka that has it.
 func TestVersionTooOld(t *testing.T) {
 	b := startFake(t, nil, map[kmsg.Key]func(kmsg.Request) kmsg.Response{kmsg.Metadata: emptyMetadata})
-	c := openFake(t, Config{Timeout: 3 * time.Second}, b)
+	c := openFake(t, Config{}, b)
 	_, err := c.askAddr(t.Context(), b.addr, kmsg.NewPtrDescribeUserSCRAMCredentialsRequest())
 	wantCause(t, err, "too old for DescribeUserSCRAMCredentials: Apache Kafka has it from version 2.7 on", "upgrade", Failed)
 	c.learn(nil)
@@ -246,7 +246,7 @@ func TestNotKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	eachConn(t, ln, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
-	c := openFake(t, Config{Timeout: 3 * time.Second}, &fakeBroker{addr: ln.Addr().String()})
+	c := openFake(t, Config{}, &fakeBroker{addr: ln.Addr().String()})
 	_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
 	wantCause(t, err, "does not answer as a Kafka broker", "check the port", Unreachable)
 }

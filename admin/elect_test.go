@@ -119,7 +119,7 @@ func TestElectionRequests(t *testing.T) {
 	}
 	var progress []int
 	got, err = c.Elect(t.Context(), plan.Moves(planned), via, ElectOptions{
-		Batch: 1000, Wait: 10 * time.Second, Done: func(confirmed, asked int) { progress = append(progress, confirmed, asked) },
+		Batch: 1000, Wait: time.Minute, Done: func(confirmed, asked int) { progress = append(progress, confirmed, asked) },
 	})
 	if err != nil || len(got) != 2500 || slices.ContainsFunc(got, func(r ElectionResult) bool { return !r.Confirmed }) {
 		t.Fatalf("%d results: %v", len(got), err)
@@ -134,7 +134,7 @@ func TestElectionRequests(t *testing.T) {
 func TestElectionAnswers(t *testing.T) {
 	f := newFakeCluster(t, 1, 3)
 	f.imbalanced = func(int, int) bool { return true }
-	c := openFake(t, Config{Timeout: 3 * time.Second}, f.fakeBroker)
+	c := openFake(t, Config{}, f.fakeBroker)
 	for _, tt := range []struct {
 		code          int16
 		done, already bool
@@ -309,12 +309,12 @@ func TestElectLeaderSteps(t *testing.T) {
 		t.Run(fmt.Sprintf("break %d lost %v", tt.breakAt, tt.lost), func(t *testing.T) {
 			m := newMoving(t)
 			m.breakAt, m.lost = tt.breakAt, tt.lost
-			c := openFake(t, Config{Timeout: 5 * time.Second}, m.fakeBroker)
+			c := openFake(t, Config{}, m.fakeBroker)
 			lc, err := c.PlanLeader(t.Context(), tp, 2, nil)
 			if err != nil || lc.Direct || fmt.Sprint(lc.Steps) != "[reorder elect restore]" {
 				t.Fatalf("%+v %v", lc, err)
 			}
-			err = c.ElectLeader(t.Context(), lc, 5*time.Second, nil)
+			err = c.ElectLeader(t.Context(), lc, time.Minute, nil)
 			if want := fmt.Sprintf("replicas [1 2] leader %d", tt.leader); (err == nil) != tt.ok || m.state() != want || m.written() != tt.writes {
 				t.Errorf("%v: %s after %s", err, m.state(), m.written())
 			}
@@ -327,7 +327,7 @@ func TestElectLeaderSteps(t *testing.T) {
 			if lc, err = c.PlanLeader(t.Context(), tp, 2, nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.ElectLeader(t.Context(), lc, 5*time.Second, nil); err != nil || m.state() != "replicas [1 2] leader 2" {
+			if err := c.ElectLeader(t.Context(), lc, time.Minute, nil); err != nil || m.state() != "replicas [1 2] leader 2" {
 				t.Errorf("again: %v: %s", err, m.state())
 			}
 		})
@@ -337,7 +337,7 @@ func TestElectLeaderSteps(t *testing.T) {
 // TestElectLeaderLeft: when the list cannot be put back, the error carries the order that is owed.
 func TestElectLeaderLeft(t *testing.T) {
 	m := newMoving(t)
-	c := openFake(t, Config{Timeout: time.Second}, m.fakeBroker)
+	c := openFake(t, Config{}, m.fakeBroker)
 	lc, err := c.PlanLeader(t.Context(), cluster.TopicPartition{Topic: "topic-00000"}, 2, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestElectLeaderLeft(t *testing.T) {
 		m.mu.Unlock()
 		return nil
 	}
-	err = c.ElectLeader(t.Context(), lc, time.Second, nil)
+	err = c.ElectLeader(t.Context(), lc, time.Minute, nil)
 	left, ok := errors.AsType[*OrderLeft](err)
 	if !ok || fmt.Sprint(left.Choice.Goal.Order) != "[1 2]" || !strings.Contains(err.Error(), "could not be put back to 1,2") {
 		t.Errorf("%T %v", err, err)
@@ -360,14 +360,14 @@ func TestElectLeaderInterrupted(t *testing.T) {
 	for _, at := range []plan.LeaderStep{plan.LeaderReorder, plan.LeaderElect, plan.LeaderRestore} {
 		t.Run(string(at), func(t *testing.T) {
 			m := newMoving(t)
-			c := openFake(t, Config{Timeout: 5 * time.Second}, m.fakeBroker)
+			c := openFake(t, Config{}, m.fakeBroker)
 			lc, err := c.PlanLeader(t.Context(), cluster.TopicPartition{Topic: "topic-00000"}, 2, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err = c.ElectLeader(ctx, lc, 5*time.Second, func(step plan.LeaderStep) {
+			err = c.ElectLeader(ctx, lc, time.Minute, func(step plan.LeaderStep) {
 				if step == at {
 					cancel()
 				}

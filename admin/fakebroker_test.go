@@ -42,7 +42,7 @@ func eachConn(t *testing.T, ln net.Listener, handle func(net.Conn)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	open := map[net.Conn]bool{}
+	open, over := map[net.Conn]bool{}, false
 	wg.Go(func() {
 		for {
 			conn, err := ln.Accept()
@@ -50,7 +50,9 @@ func eachConn(t *testing.T, ln net.Listener, handle func(net.Conn)) {
 				return
 			}
 			mu.Lock()
-			open[conn] = true
+			if open[conn] = true; over {
+				_ = conn.Close()
+			}
 			mu.Unlock()
 			wg.Go(func() { defer conn.Close(); handle(conn) })
 		}
@@ -58,6 +60,7 @@ func eachConn(t *testing.T, ln net.Listener, handle func(net.Conn)) {
 	t.Cleanup(func() {
 		_ = ln.Close()
 		mu.Lock()
+		over = true
 		for c := range open {
 			_ = c.Close()
 		}
@@ -176,7 +179,7 @@ func openFake(t *testing.T, cfg Config, brokers ...*fakeBroker) *Client {
 		cfg.Bootstrap = append(cfg.Bootstrap, b.addr)
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = 20 * time.Second
+		cfg.Timeout = time.Minute // a busy machine has the time it needs
 	}
 	c, err := Open(t.Context(), cfg)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"kctl/admin/check"
 )
 
-// largeFake is one broker with 9,000 topics and 39,000 partitions that counts requests and the largest of them.
+// largeFake is one broker with many topics and partitions that counts requests and the largest of them.
 type largeFake struct {
 	*fakeBroker
 	topics, partitions int
@@ -24,9 +24,9 @@ type largeFake struct {
 	offsetsAsked       atomic.Int64
 }
 
-func newLargeFake(t *testing.T) *largeFake {
+func newLargeFake(t *testing.T, topics, partitions int) *largeFake {
 	t.Helper()
-	f := &largeFake{topics: 9000, partitions: 39_000}
+	f := &largeFake{topics: topics, partitions: partitions}
 	f.fakeBroker = startFake(t, nil, map[kmsg.Key]func(kmsg.Request) kmsg.Response{
 		kmsg.Metadata: f.metadata, kmsg.ListOffsets: f.listOffsets, kmsg.Fetch: f.fetch, kmsg.DescribeConfigs: f.configs,
 	})
@@ -127,51 +127,69 @@ func spentBy(t *testing.T, fn func()) time.Duration {
 // TestLargeClusterIsReadInFewBoundedRequests: 39,000 partitions of 9,000 topics are read with one Metadata request, and
 // positions and settings with requests of bounded size: never one for each topic, never one for all.
 func TestLargeClusterIsReadInFewBoundedRequests(t *testing.T) {
-	f := newLargeFake(t)
-	c := openFake(t, Config{Timeout: time.Minute}, f.fakeBroker)
-	cpu := spentBy(t, func() {
-		s, err := c.Snapshot(t.Context(), SnapshotOptions{MinISR: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for i := range s.Topics {
-			n += len(s.Topics[i].Partitions)
-		}
-		if n != f.partitions || s.Topics[8999].Partitions[0].MinISR != 1 {
-			t.Errorf("%d partitions, minimum ISR %d", n, s.Topics[8999].Partitions[0].MinISR)
-		}
-	})
+	f := newLargeFake(t, 9000, 39_000)
+	readLarge(t, f)
 	if n := f.count(kmsg.Metadata); n > 2 {
 		t.Errorf("%d Metadata requests", n)
 	}
 	if n, most := f.count(kmsg.DescribeConfigs), f.mostConfigs.Load(); n != 5 || most > configsChunk {
 		t.Errorf("%d DescribeConfigs requests of up to %d topics, want 5 of at most %d", n, most, configsChunk)
 	}
-	cpu += spentBy(t, func() {
-		rows, problems, err := c.ReplicaLag(t.Context(), nil)
-		if err != nil || len(problems) > 0 || len(rows) != f.partitions {
-			t.Fatalf("%d rows, %v, %v", len(rows), problems, err)
-		}
-		if r := rows[len(rows)-1]; r.LogEndOffset != 7 || r.HighWatermark != 7 || r.Err != "" {
-			t.Errorf("%+v", r)
-		}
-	})
 	if most, asked := f.mostOffsets.Load(), f.offsetsAsked.Load(); most > offsetsChunk || asked != int64(f.partitions) {
 		t.Errorf("ListOffsets asks for %d partitions, up to %d at a time", asked, most)
 	}
 	if n, most := f.count(kmsg.Fetch), f.mostFetch.Load(); n != 39 || most > fetchChunk {
 		t.Errorf("%d Fetch requests of up to %d partitions", n, most)
 	}
-	if cpu > 5*time.Second {
-		t.Errorf("reading costs %s of processor time", cpu)
+}
+
+// readLarge reads the topics with their minimum ISR, and the positions of all replicas.
+func readLarge(t *testing.T, f *largeFake) {
+	t.Helper()
+	c := openFake(t, Config{}, f.fakeBroker)
+	s, err := c.Snapshot(t.Context(), SnapshotOptions{MinISR: true})
+	if err != nil {
+		t.Fatal(err)
 	}
+	n := 0
+	for i := range s.Topics {
+		n += len(s.Topics[i].Partitions)
+	}
+	if n != f.partitions || s.Topics[f.topics-1].Partitions[0].MinISR != 1 {
+		t.Errorf("%d partitions, minimum ISR %d", n, s.Topics[f.topics-1].Partitions[0].MinISR)
+	}
+	rows, problems, err := c.ReplicaLag(t.Context(), nil)
+	if err != nil || len(problems) > 0 || len(rows) != f.partitions {
+		t.Fatalf("%d rows, %v, %v", len(rows), problems, err)
+	}
+	if r := rows[len(rows)-1]; r.LogEndOffset != 7 || r.HighWatermark != 7 || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestReadingIsLinear: eight times the partitions cost about eight times the processor time, client and fake broker together,
+// not sixty-four. Disturbances only add: the least of a few runs counts.
+func TestReadingIsLinear(t *testing.T) {
+	few, many := newLargeFake(t, 1125, 4875), newLargeFake(t, 9000, 39_000)
+	var leastFew, leastMany time.Duration
+	for n := range 5 {
+		a, b := spentBy(t, func() { readLarge(t, few) }), spentBy(t, func() { readLarge(t, many) })
+		if n == 0 {
+			leastFew, leastMany = a, b
+		}
+		leastFew, leastMany = min(leastFew, a), min(leastMany, b)
+		if leastMany <= 24*leastFew {
+			t.Logf("%d partitions: %s, %d partitions: %s", few.partitions, leastFew, many.partitions, leastMany)
+			return
+		}
+	}
+	t.Errorf("%d partitions cost %s, %d cost %s: %.1f times as much", few.partitions, leastFew, many.partitions, leastMany, float64(leastMany)/float64(leastFew))
 }
 
 // TestLargeViewsAreShared: what a second broker says of 39,000 partitions costs no memory of its own where it says the same.
 func TestLargeViewsAreShared(t *testing.T) {
-	f := newLargeFake(t)
-	c := openFake(t, Config{Timeout: time.Minute}, f.fakeBroker)
+	f := newLargeFake(t, 9000, 39_000)
+	c := openFake(t, Config{}, f.fakeBroker)
 	facts, _, err := c.Facts(t.Context(), FactsOptions{Needs: []check.Source{check.FromBrokers}})
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +206,7 @@ func TestLargeViewsAreShared(t *testing.T) {
 
 // TestTimeoutHoldsOnALargeCluster: --timeout ends an operation although the broker goes on working on its answer.
 func TestTimeoutHoldsOnALargeCluster(t *testing.T) {
-	f := newLargeFake(t)
+	f := newLargeFake(t, 9000, 39_000)
 	f.hold = make(chan struct{})
 	defer close(f.hold)
 	c := openFake(t, Config{Timeout: 300 * time.Millisecond}, f.fakeBroker)

@@ -99,7 +99,7 @@ func TestStores(t *testing.T) {
 				}
 			}
 			tt.props["security.protocol"] = "SSL"
-			cfg := Config{Timeout: 5 * time.Second}
+			cfg := Config{Timeout: time.Minute}
 			err := tt.props.Apply(&cfg)
 			if err == nil {
 				_, err = openFake(t, cfg, b).Snapshot(t.Context(), SnapshotOptions{NoTopics: true})

@@ -83,7 +83,7 @@ func TestDiagnosisIsLinear(t *testing.T) {
 	f := map[int]*check.Facts{few: broken(few), many: broken(many)}
 	least := map[int]time.Duration{}
 	findings := map[int]int{}
-	for range 2 {
+	for round := 0; round < 2 || round < 6 && least[many] > 24*least[few]; round++ { // disturbances only add: the least counts
 		for n, facts := range f {
 			before := processor(t)
 			d := check.Diagnose(facts, nil)
