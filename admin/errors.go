@@ -81,7 +81,8 @@ func classify(err error) Kind {
 	_, isNet := errors.AsType[net.Error](err)
 	switch {
 	case isNet, errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, zkop.ErrOutcomeUnknown):
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, zkop.ErrOutcomeUnknown),
+		errors.Is(err, kerr.RequestTimedOut): // what the broker waited for did not answer it
 		return Unreachable
 	case errors.Is(err, zkop.ErrNoNode), errors.Is(err, kerr.UnknownTopicOrPartition):
 		return NotFound

@@ -111,6 +111,8 @@ func metadataRequest(topics []string) *kmsg.MetadataRequest {
 	return req
 }
 
+const noControllerHint = "when it stays so the brokers have lost ZooKeeper (or the quorum of their controllers): kctl cluster health, kctl doctor"
+
 // askController sends req to the controller. notController tells from the answer that the broker asked is not
 // the controller any more, or not yet: nothing was done then, and the next controller is asked.
 func (c *Client) askController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
@@ -136,10 +138,10 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, notControl
 				return nil, controllerErr(id, err)
 			}
 			if last = err; err == nil {
-				last = &Error{Kind: Failed, Msg: brokerName(id) + " is not the controller"}
+				last = &Error{Kind: Unreachable, Msg: "no broker acts as controller: the brokers name " + brokerName(id) + ", which denies it", Hint: noControllerHint}
 			}
 		} else {
-			last = &Error{Kind: Unreachable, Msg: "no broker is the controller"}
+			last = &Error{Kind: Unreachable, Msg: "no broker is the controller", Hint: noControllerHint}
 		}
 		if !pause(ctx) {
 			return nil, wrap(last, "find the controller")

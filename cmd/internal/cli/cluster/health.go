@@ -114,8 +114,10 @@ func (o *healthOptions) print(h rows.Health) error {
 		err = output.Object(p, "Health", h)
 	case p.Format == output.Name || len(h.Findings) > 0:
 		err = o.printTable(p, h)
-	default:
+	case len(h.Errors) == 0:
 		_, err = fmt.Fprintln(o.f.IO.Out, "healthy")
+	default:
+		_, err = fmt.Fprintln(o.f.IO.Out, "no findings, but not everything could be asked")
 	}
 	if err != nil {
 		return err
@@ -123,10 +125,7 @@ func (o *healthOptions) print(h rows.Health) error {
 	if !h.Healthy {
 		return exit.Silent(exit.Problems)
 	}
-	if len(h.Errors) > 0 {
-		return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + h.Errors[0].Object + ": " + h.Errors[0].Message}
-	}
-	return nil
+	return verb.PartialRows(h.Errors)
 }
 
 // infoMax is the number of info findings up to which a plain table shows them.
@@ -142,7 +141,7 @@ func (o *healthOptions) printTable(p *output.Printer, h rows.Health) error {
 			o.f.Say("and %d findings of severity info: -o wide shows them", hidden)
 		}
 	}
-	if len(shown) == 0 {
+	if len(shown) == 0 && p.Format == output.Table && len(h.Errors) == 0 {
 		_, err := fmt.Fprintln(o.f.IO.Out, "healthy")
 		return err
 	}

@@ -104,6 +104,18 @@ func Partial(f *factory.Factory, problems []model.Problem) error {
 	return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + strings.Join(parts, "; ")}
 }
 
+// PartialRows is Partial for the errors of an answer that holds them.
+func PartialRows(errs []rows.ErrorRow) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	parts := make([]string, len(errs))
+	for i, e := range errs {
+		parts[i] = e.Object + ": " + e.Message
+	}
+	return &exit.Error{Code: exit.Partial, Msg: "partly answered: " + strings.Join(parts, "; ")}
+}
+
 // NothingDone is the error when every object has its problem: the first of them behind what is said before it. When an authorizer
 // refused all of them it is one of permission, with the hint that helps against that.
 func NothingDone(before string, problems []model.Problem, hint string) error {
