@@ -87,9 +87,7 @@ func storedConfigs(r model.ConfigResource, data []byte) ([]model.ConfigEntry, er
 }
 
 // SecretKey reports whether values of a configuration key must not be shown, judged by its name alone.
-func SecretKey(key string) bool {
-	return strings.Contains(key, "password") || strings.Contains(key, "jaas") || strings.Contains(key, "secret") || strings.HasSuffix(key, ".key")
-}
+func SecretKey(key string) bool { return plan.SecretKey(key) }
 
 // WriteConfigsToZooKeeper makes planned changes in /config without any broker's checks, each resource in one multi:
 // the node at the version it was read in, and a change notification, by which live brokers learn of it. Unknown fields

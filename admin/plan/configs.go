@@ -152,7 +152,7 @@ func PlanConfigs(r *model.ResourceConfigs, ops []ConfigOp, allowUnknown bool) ([
 			if !allowUnknown && !mayBeHidden(r.Resource, op.Key) {
 				return nil, &UnknownKeyError{r.Resource, op.Key}
 			}
-			e = &model.ConfigEntry{Name: op.Key, Source: model.DefaultSource}
+			e = &model.ConfigEntry{Name: op.Key, Source: model.DefaultSource, Sensitive: SecretKey(op.Key)} // brokers say nothing of a key that is not set
 		}
 		if e.ReadOnly && r.Resource.Type == model.BrokerResource {
 			return nil, fmt.Errorf("%s: %s: %w", r.Resource, op.Key, ErrReadOnlyKey)
@@ -177,6 +177,13 @@ func mayBeHidden(r model.ConfigResource, key string) bool {
 		}, key)
 	}
 	return true
+}
+
+// SecretKey reports whether values of a configuration key must not be shown, judged by its name alone: Kafka's keys of
+// type password, with or without the prefix of a listener, and whatever calls itself a secret.
+func SecretKey(key string) bool {
+	return strings.Contains(key, "password") || strings.Contains(key, "jaas") || strings.Contains(key, "secret") || strings.HasSuffix(key, ".key") ||
+		strings.HasSuffix(key, "ssl.keystore.certificate.chain") || strings.HasSuffix(key, "ssl.truststore.certificates")
 }
 
 func planConfig(r model.ConfigResource, e *model.ConfigEntry, op ConfigOp) (ConfigChange, error) {

@@ -157,3 +157,24 @@ func TestCheckExpected(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlistedSecretsAreHidden: a key of a listener is not listed before it is set, so no broker says that it is a secret.
+func TestUnlistedSecretsAreHidden(t *testing.T) {
+	r := &model.ResourceConfigs{Resource: model.ConfigResource{Type: model.BrokerResource, Name: "1"}}
+	for key, want := range map[string]bool{
+		"listener.name.external.ssl.keystore.password":          true,
+		"listener.name.external.ssl.key.password":               true,
+		"listener.name.external.ssl.keystore.key":               true,
+		"listener.name.external.ssl.keystore.certificate.chain": true,
+		"listener.name.external.ssl.truststore.certificates":    true,
+		"listener.name.external.scram-sha-256.sasl.jaas.config": true,
+		"listener.name.external.ssl.keystore.location":          false,
+		"listener.name.external.sasl.enabled.mechanisms":        false,
+		"leader.replication.throttled.rate":                     false,
+	} {
+		chs, err := plan.PlanConfigs(r, []plan.ConfigOp{{Kind: plan.SetConfig, Key: key, Value: "v"}}, false)
+		if err != nil || len(chs) != 1 || chs[0].Sensitive != want {
+			t.Errorf("%s: %+v %v, want secret=%v", key, chs, err, want)
+		}
+	}
+}
