@@ -114,16 +114,23 @@ func (d *demo) produceThroughKill(ctx context.Context, ledger *harness.Ledger) (
 	return leader, <-killErr
 }
 
+// leaderOf waits until the broker that is asked has heard of the partition's leader.
 func (d *demo) leaderOf(ctx context.Context, partition int32) (*harness.Broker, error) {
-	detail, err := d.describe(ctx)
-	if err != nil {
-		return nil, err
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		detail, err := d.describe(ctx)
+		if err == nil {
+			if b := d.cluster.Broker(detail.Partitions[partition].Leader); b != nil {
+				return b, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("%s-%d has no leader: %w", topic, partition, ctx.Err()), err)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	b := d.cluster.Broker(detail.Partitions[partition].Leader)
-	if b == nil {
-		return nil, fmt.Errorf("%s-%d has no leader", topic, partition)
-	}
-	return b, nil
 }
 
 func (d *demo) describe(ctx context.Context) (kadm.TopicDetail, error) {
@@ -141,7 +148,7 @@ func (d *demo) describe(ctx context.Context) (kadm.TopicDetail, error) {
 
 // waitFullISR asks until every partition has all three replicas in sync.
 func (d *demo) waitFullISR(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {
 		detail, err := d.describe(ctx)

@@ -19,8 +19,11 @@ type Options struct {
 	Brokers   int               // number of brokers; ids are 1..Brokers
 	ZooKeeper string            // connect string of a running ensemble; empty: start the embedded server
 	Props     map[string]string // extra server properties of every broker
-	Ready     time.Duration     // how long a process may take to print ready; 0: 30 s
+	Ready     time.Duration     // how long a process may take to print ready; 0: 2 minutes
 }
+
+// stopMax is how long a process may take to end in order, on a busy machine too.
+const stopMax = 2 * time.Minute
 
 // Cluster is a set of running processes.
 type Cluster struct {
@@ -46,7 +49,7 @@ type Broker struct {
 // Start starts everything and returns when every broker has printed ready.
 func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if opts.Ready == 0 {
-		opts.Ready = 30 * time.Second
+		opts.Ready = 2 * time.Minute
 	}
 	c := &Cluster{opts: opts, zkAddr: opts.ZooKeeper}
 	defer func() {
@@ -130,7 +133,7 @@ func (c *Cluster) Stop() error {
 		all = errors.Join(all, <-errs)
 	}
 	if c.zk != nil {
-		all = errors.Join(all, c.zk.stop(10*time.Second))
+		all = errors.Join(all, c.zk.stop(stopMax))
 		c.zk = nil
 	}
 	return all
@@ -209,7 +212,7 @@ func (b *Broker) Stop() error {
 	if b.proc == nil {
 		return nil
 	}
-	err := b.proc.stop(30 * time.Second)
+	err := b.proc.stop(stopMax)
 	b.proc = nil
 	if err != nil {
 		return fmt.Errorf("stop broker %d: %w", b.ID, err)

@@ -26,8 +26,8 @@ import (
 
 // The bounds of memory under attack, in MiB.
 const (
-	attackMiBMax = 800 // the most that a broker may use while one of the attacks below runs: a few unpacked bombs
-	idleKiBMax   = 12  // per idle connection
+	attackMiBMax = 1200 // the most that a broker may use while one of the attacks below runs; a bomb of 1 GiB unpacked takes half more
+	idleKiBMax   = 12   // per idle connection
 	idleConns    = 10000
 )
 
@@ -76,7 +76,7 @@ func (v *victim) run(name string, mibMax int, attack func(t *testing.T)) {
 
 func (v *victim) dial(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", v.addr, 10*time.Second)
+	c, err := net.DialTimeout("tcp", v.addr, longWait)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -85,7 +85,7 @@ func (v *victim) dial(t *testing.T) net.Conn {
 // mustHangUp waits until the broker closes the connection without an answer.
 func mustHangUp(t *testing.T, c net.Conn, what string) {
 	t.Helper()
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(longWait))
 	got, err := io.ReadAll(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%s: the connection stays open", what)
@@ -187,7 +187,7 @@ func (v *victim) unknownKeys(t *testing.T) {
 	}
 	c := v.dial(t) // KIP-511: ApiVersions of an unknown version is answered with error 35 in version 0
 	c.Write(frame(18, 99, nil))
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(longWait))
 	head := make([]byte, 10)
 	if _, err := io.ReadFull(c, head); err != nil || binary.BigEndian.Uint16(head[8:]) != 35 {
 		t.Errorf("ApiVersions version 99: % x, %v", head, err)
@@ -199,7 +199,7 @@ func (v *victim) hugeArrays(t *testing.T) {
 	var all sync.WaitGroup
 	for _, key := range []int16{0, 1, 2, 3, 4, 6, 8, 9, 11, 14, 19, 20, 23, 32, 37, 44} {
 		all.Go(func() {
-			c, err := net.DialTimeout("tcp", v.addr, 10*time.Second)
+			c, err := net.DialTimeout("tcp", v.addr, longWait)
 			if err != nil {
 				t.Error(err)
 				return
@@ -309,7 +309,7 @@ func (v *victim) bombs(t *testing.T) {
 
 // produce sends one batch on a connection of its own and returns the error code of the partition.
 func (v *victim) produce(topic string, batch []byte) (int16, error) {
-	c, err := net.DialTimeout("tcp", v.addr, 10*time.Second)
+	c, err := net.DialTimeout("tcp", v.addr, longWait)
 	if err != nil {
 		return 0, err
 	}
@@ -322,7 +322,7 @@ func (v *victim) produce(topic string, batch []byte) (int16, error) {
 	rp.Records = batch
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	c.SetDeadline(time.Now().Add(60 * time.Second))
+	c.SetDeadline(time.Now().Add(longWait))
 	if _, err := c.Write(request(req, 9)); err != nil {
 		return 0, err
 	}
@@ -359,7 +359,7 @@ func (v *victim) slowWriters(t *testing.T) {
 	v.cluster.mustServe(t)
 	for _, c := range conns { // slow is no sin: the answer comes
 		c.Write(whole[len(whole)-1:])
-		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		c.SetReadDeadline(time.Now().Add(longWait))
 		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
 			t.Errorf("slow writer: %v", err)
 			break
@@ -428,7 +428,7 @@ func (v *victim) idle() {
 		}()
 		for n := range idleConns {
 			local := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/5000), 1)}
-			c, err := (&net.Dialer{LocalAddr: local, Timeout: 10 * time.Second}).Dial("tcp", v.addr)
+			c, err := (&net.Dialer{LocalAddr: local, Timeout: longWait}).Dial("tcp", v.addr)
 			if err != nil {
 				t.Fatalf("connection %d: %v", n, err)
 			}

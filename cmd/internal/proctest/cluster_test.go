@@ -87,7 +87,7 @@ func (c *testCluster) createTopic(t *testing.T, name string, partitions int32, r
 	adm := c.admin(t)
 	_, err := adm.CreateTopic(t.Context(), partitions, replicas, kv, name)
 	must(t, err)
-	c.await(t, "leaders of "+name, 30*time.Second, func() bool {
+	c.await(t, "leaders of "+name, longWait, func() bool {
 		topics, err := adm.ListTopics(t.Context(), name)
 		if err != nil || len(topics[name].Partitions) != int(partitions) {
 			return false
@@ -137,7 +137,7 @@ func pass(t *testing.T, d time.Duration) {
 func (c *testCluster) mustServe(t *testing.T) {
 	t.Helper()
 	const topic = "served"
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	cl := c.client(t, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(-1))
 	if err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr(); err != nil {

@@ -47,7 +47,7 @@ func TestZooKeeperDies(t *testing.T) {
 	}
 
 	must(t, c.StartZooKeeper(t.Context()))
-	took := c.await(t, "a topic can be created again", 30*time.Second, func() bool {
+	took := c.await(t, "a topic can be created again", longWait, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := c.admin(t).CreateTopic(ctx, 1, 3, nil, "after-"+strconv.Itoa(int(time.Since(begin).Milliseconds())))
@@ -72,7 +72,7 @@ func TestSuspendedBrokers(t *testing.T) {
 		adm := c.admin(t)
 		leader := c.Broker(c.partition(t, adm, "pause", 0).Leader)
 		c.suspend(t, leader)
-		moved := c.await(t, "another leader", 4*sessionTimeout, func() bool {
+		moved := c.await(t, "another leader", longWait, func() bool {
 			p := c.partitionAt(t, c.other(leader), "pause", 0)
 			return p.Leader >= 0 && p.Leader != leader.ID
 		})
@@ -82,16 +82,16 @@ func TestSuspendedBrokers(t *testing.T) {
 		// The deposed leader knows nothing yet. What it is sent with the old epoch in mind must not be
 		// acknowledged: either it refuses, or it never answers well.
 		refused := c.deposedMustRefuse(t, leader, "pause")
-		c.await(t, "its new registration", 20*time.Second, func() bool { return countLines(t, leader.LogFile(), "msg=registered") > lines })
+		c.await(t, "its new registration", longWait, func() bool { return countLines(t, leader.LogFile(), "msg=registered") > lines })
 		c.awaitFullISR(t, "pause", 4, 3)
 		t.Logf("broker %d: another leader after %.1f s; %s", leader.ID, moved.Seconds(), refused)
 	})
 	for n := range 4 {
 		t.Run(fmt.Sprintf("controller %d", n+1), func(t *testing.T) {
 			old := c.controller(t)
-			epoch := c.controllerEpoch(t)
+			epoch, sessions := c.controllerEpoch(t), c.sessionsOver(t)
 			c.suspend(t, old)
-			took := c.await(t, "another controller", 4*sessionTimeout, func() bool {
+			took := c.await(t, "another controller", longWait, func() bool {
 				id := c.controllerAt(t, c.other(old))
 				return id >= 0 && id != old.ID
 			})
@@ -108,8 +108,10 @@ func TestSuspendedBrokers(t *testing.T) {
 			c.awaitFullISR(t, "pause", 4, 3)
 			c.awaitFullISR(t, fmt.Sprintf("made-%d", n), 6, 2)
 			c.oneController(t)
-			if now := c.controllerEpoch(t); now < epoch+1 || now > epoch+2 {
-				t.Errorf("controller epoch %d after %d", now, epoch)
+			// A term of office ends with a session only. On a machine so slow that heartbeats come too late there are more.
+			now := c.controllerEpoch(t)
+			if over := c.sessionsOver(t) - sessions; now < epoch+1 || now > epoch+max(2, over) {
+				t.Errorf("controller epoch %d after %d, while %d sessions ended", now, epoch, over)
 			}
 			t.Logf("controller %d: another one after %.1f s, epoch %d", old.ID, took.Seconds(), c.controllerEpoch(t))
 		})
@@ -129,9 +131,9 @@ func TestLostReplicas(t *testing.T) {
 		c.createAssigned(t, "last", [][]int32{{1, 2}})
 		c.produceN(t, "last", 500)
 		must(t, c.Broker(2).Stop())
-		c.await(t, "ISR [1]", 20*time.Second, func() bool { return slices.Equal(c.partitionAt(t, c.Broker(3), "last", 0).ISR, []int32{1}) })
+		c.await(t, "ISR [1]", longWait, func() bool { return slices.Equal(c.partitionAt(t, c.Broker(3), "last", 0).ISR, []int32{1}) })
 		must(t, c.Broker(1).Kill())
-		c.await(t, "no leader", 4*sessionTimeout, func() bool { return c.partitionAt(t, c.Broker(3), "last", 0).Leader == -1 })
+		c.await(t, "no leader", longWait, func() bool { return c.partitionAt(t, c.Broker(3), "last", 0).Leader == -1 })
 		must(t, c.Broker(2).Start(t.Context()))
 		pass(t, time.Second)
 		p := c.partitionAt(t, c.Broker(3), "last", 0)
@@ -142,7 +144,7 @@ func TestLostReplicas(t *testing.T) {
 			t.Errorf("kctl cluster health ends with %d:\n%s", code, out)
 		}
 		must(t, c.Broker(1).Start(t.Context()))
-		took := c.await(t, "broker 1 leads again", 20*time.Second, func() bool { return c.partitionAt(t, c.Broker(3), "last", 0).Leader == 1 })
+		took := c.await(t, "broker 1 leads again", longWait, func() bool { return c.partitionAt(t, c.Broker(3), "last", 0).Leader == 1 })
 		c.awaitFullISR(t, "last", 1, 2)
 		if n := c.count(t, "last", 0); n != 500 {
 			t.Errorf("%d of 500 records are left", n)
@@ -155,7 +157,7 @@ func TestLostReplicas(t *testing.T) {
 		leader := 1 + controller%3
 		c.createAssigned(t, "follow", [][]int32{{leader, controller}})
 		must(t, c.Broker(controller).Kill())
-		took := c.await(t, "the dead controller leaves the ISR", 4*sessionTimeout, func() bool {
+		took := c.await(t, "the dead controller leaves the ISR", longWait, func() bool {
 			return slices.Equal(c.partitionAt(t, c.Broker(leader), "follow", 0).ISR, []int32{leader})
 		})
 		must(t, c.Broker(controller).Start(t.Context()))
@@ -169,7 +171,7 @@ func TestLostReplicas(t *testing.T) {
 		session := lastValue(t, b.LogFile(), "msg=registered", "session=")
 		must(t, b.Kill())
 		must(t, b.Start(t.Context()))
-		took := c.await(t, "a new controller epoch", 4*sessionTimeout, func() bool { return c.controllerEpoch(t) > epoch })
+		took := c.await(t, "a new controller epoch", longWait, func() bool { return c.controllerEpoch(t) > epoch })
 		c.notByExpiry(t, b, session, c.controllerEpoch(t))
 		c.oneController(t)
 		t.Logf("controller %d: another term of office after %.1f s", b.ID, took.Seconds())
@@ -181,17 +183,24 @@ func TestLostReplicas(t *testing.T) {
 		c.createAssigned(t, "idle", [][]int32{{1, 2, 3}})
 		pass(t, 4*time.Second) // longer than replica.lag.time.max.ms
 		must(t, c.Broker(1).Stop())
-		c.await(t, "another leader", 20*time.Second, func() bool { return c.partitionAt(t, c.Broker(3), "idle", 0).Leader > 1 })
+		c.await(t, "another leader", longWait, func() bool { return c.partitionAt(t, c.Broker(3), "idle", 0).Leader > 1 })
 		begin := c.partitionAt(t, c.Broker(3), "idle", 0).ISR
 		c.produceN(t, "idle", 1)
 		for until := time.Now().Add(4 * time.Second); time.Now().Before(until); pass(t, 50*time.Millisecond) {
-			if isr := c.partitionAt(t, c.Broker(3), "idle", 0).ISR; len(isr) < len(begin) || len(isr) < 2 {
-				t.Fatalf("the ISR shrank from %v to %v", begin, isr)
+			p := c.partitionAt(t, c.Broker(3), "idle", 0)
+			if answered := p.Leader != -2; answered && (len(p.ISR) < len(begin) || len(p.ISR) < 2) {
+				t.Fatalf("the ISR shrank from %v to %v", begin, p.ISR)
 			}
 		}
 		must(t, c.Broker(1).Start(t.Context()))
 		c.awaitFullISR(t, "idle", 1, 3)
 	})
+}
+
+// sessionsOver is how many sessions ZooKeeper has ended since it was started because it heard nothing of them.
+func (c *testCluster) sessionsOver(t *testing.T) int {
+	t.Helper()
+	return countLines(t, filepath.Join(filepath.Dir(c.Brokers()[0].Dir), "zookeeper.log"), "session expired")
 }
 
 // notByExpiry: the term of office began before the old session ended, in the order in which ZooKeeper and the brokers noted
@@ -256,7 +265,7 @@ func emptiedBroker(t *testing.T, c *testCluster) {
 		c.createAssigned(t, topic, [][]int32{{1, 2}})
 		c.produceN(t, topic, 1000)
 		if n == 2 {
-			c.await(t, "the checkpoint of the high watermark", 20*time.Second, func() bool { return c.checkpointed(t, c.Broker(2), topic, 1000) })
+			c.await(t, "the checkpoint of the high watermark", longWait, func() bool { return c.checkpointed(t, c.Broker(2), topic, 1000) })
 		}
 		must(t, c.Broker(2).Kill())
 		emptied := filepath.Join(c.Broker(2).Dir, topic+"-0")
@@ -302,13 +311,13 @@ func TestCutFromZooKeeper(t *testing.T) {
 	l := c.startLoad(t, "cut", 2)
 	l.progress(t, 200)
 	relay.cut()
-	moved := c.await(t, "another leader", 4*sessionTimeout, func() bool {
+	moved := c.await(t, "another leader", longWait, func() bool {
 		a, b := c.partitionAt(t, c.Broker(3), "cut", 0).Leader, c.partitionAt(t, c.Broker(3), "cut", 1).Leader
 		return a > 1 && b > 1
 	})
 	begin := time.Now()
 	for _, acks := range []int16{1, -1} {
-		c.await(t, fmt.Sprintf("the deposed leader refuses acks=%d", acks), sessionTimeout, func() bool {
+		c.await(t, fmt.Sprintf("the deposed leader refuses acks=%d", acks), longWait, func() bool {
 			return errors.Is(c.produceAt(t, one, "cut", acks), kerr.NotLeaderForPartition)
 		})
 	}
@@ -386,7 +395,7 @@ func (c *testCluster) controllerAt(t *testing.T, b *harness.Broker) int32 {
 
 func (c *testCluster) controller(t *testing.T) (b *harness.Broker) {
 	t.Helper()
-	c.await(t, "a controller", 4*sessionTimeout, func() bool {
+	c.await(t, "a controller", longWait, func() bool {
 		b = c.Broker(c.controllerAt(t, c.Brokers()[0]))
 		return b != nil && b.PID() != 0
 	})
@@ -396,7 +405,7 @@ func (c *testCluster) controller(t *testing.T) (b *harness.Broker) {
 // oneController: every broker names the same one.
 func (c *testCluster) oneController(t *testing.T) {
 	t.Helper()
-	c.await(t, "all brokers name one controller", 4*sessionTimeout, func() bool {
+	c.await(t, "all brokers name one controller", longWait, func() bool {
 		var ids []int32
 		for _, b := range c.Brokers() {
 			ids = append(ids, c.controllerAt(t, b))
@@ -445,7 +454,7 @@ func (c *testCluster) kctl(t *testing.T, args ...string) (string, int) {
 // awaitFullISR waits until all partitions of a topic have a leader and all replicas in sync.
 func (c *testCluster) awaitFullISR(t *testing.T, topic string, partitions, replicas int) time.Duration {
 	t.Helper()
-	return c.await(t, "full in-sync sets of "+topic, time.Minute, func() bool {
+	return c.await(t, "full in-sync sets of "+topic, longWait, func() bool {
 		for p := range partitions {
 			d := c.partitionAt(t, c.Brokers()[min(2, len(c.Brokers())-1)], topic, int32(p))
 			if d.Leader < 0 || len(d.ISR) != replicas {
@@ -482,7 +491,7 @@ func (c *testCluster) createTopicAsync(t *testing.T, topic string) {
 
 func (c *testCluster) produceN(t *testing.T, topic string, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	cl := c.client(t)
 	var all []*kgo.Record
@@ -587,7 +596,7 @@ func (l *keptLoad) progress(t *testing.T, n int) {
 	t.Helper()
 	at := l.ledger.Acked() + n
 	for begin := time.Now(); l.ledger.Acked() < at; pass(t, 10*time.Millisecond) {
-		if time.Since(begin) > 40*time.Second {
+		if time.Since(begin) > longWait {
 			t.Fatalf("%d records acknowledged, none for long: %v", l.ledger.Acked(), l.ledger.Err())
 		}
 	}
@@ -603,7 +612,7 @@ func (l *keptLoad) stop(t *testing.T) {
 // verify reads everything back and compares the replicas byte by byte.
 func (c *testCluster) verify(t *testing.T, l *keptLoad) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), longWait)
 	defer cancel()
 	read, err := l.ledger.Verify(ctx, c.Bootstrap())
 	must(t, err)

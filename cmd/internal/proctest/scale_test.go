@@ -58,8 +58,8 @@ func TestScaleThousandTopics(t *testing.T) {
 	d.waitLeaders(ctx)
 	cpu := d.idleCPU(ctx)
 	t.Logf("idle: %.2f %% of a core, resident %d MiB", cpu*100, d.residentMiB())
-	if cpu > idleCPUMax {
-		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, idleCPUMax*100)
+	if most := idleCPUMax * slowness(t); cpu > most {
+		t.Errorf("idle CPU is %.2f %% of a core, want at most %.0f %%", cpu*100, most*100)
 	}
 	d.timeList(ctx, program(t, "kctl"))
 	d.boundReads(ctx, program(t, "kctl"))
@@ -85,9 +85,10 @@ func (d *dev) within(what string, took, most time.Duration) {
 }
 
 // within fails the test when something took longer than allowed. The bounds are for a machine that does nothing
-// else; where more runs than it has processors for, they grow with the load.
+// else; where more runs than it has processors for, they grow with the load, and on a slower one with its slowness.
 func within(t *testing.T, what string, took, most time.Duration) {
 	t.Helper()
+	most = onThisMachine(t, most)
 	load := 0.0
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Sscanf(string(data), "%f", &load)
@@ -102,10 +103,13 @@ func within(t *testing.T, what string, took, most time.Duration) {
 }
 
 func (d *dev) ports() {
-	ports, err := harness.FreePorts(4)
+	ports, err := harness.FreePorts(100)
 	must(d.t, err)
-	if ports[3] != ports[0]+3 {
-		d.t.Fatalf("no run of free ports: %v", ports)
+	for len(ports) >= 4 && ports[3] != ports[0]+3 { // the brokers' ports follow each other
+		ports = ports[1:]
+	}
+	if len(ports) < 4 {
+		d.t.Fatal("no run of free ports")
 	}
 	d.port, d.zk = ports[0], ports[3]
 	d.bootstrap = fmt.Sprintf("127.0.0.1:%d", d.port)
