@@ -2,6 +2,7 @@ package output
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,8 +15,16 @@ func (p *Printer) columns() int {
 	if p.Width > 0 {
 		return p.Width
 	}
-	file, ok := p.Out.(*os.File)
-	if !ok || !p.TTY {
+	if !p.TTY {
+		return 0
+	}
+	return Columns(p.Out)
+}
+
+// Columns is how many columns the terminal behind out has now; 0 when it is no terminal or nobody knows.
+func Columns(out io.Writer) int {
+	file, ok := out.(*os.File)
+	if !ok {
 		return 0
 	}
 	w, _, err := term.GetSize(file.Fd())

@@ -17,6 +17,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
 )
@@ -133,19 +134,47 @@ func (p *progress) show(r admin.ReassignProgress) {
 		return
 	}
 	p.done, p.last = r.Done, now
+	if p.f.IO.ErrTTY {
+		p.open = true
+		fmt.Fprintf(p.f.IO.Err, "\r%s\x1b[K", barLine(r, output.Columns(p.f.IO.Err)))
+		return
+	}
+	p.f.Say("%s", strings.Join(progressParts(r), gap))
+}
+
+const gap = "  "
+
+// progressParts are the figures of a run, in the order of their weight.
+func progressParts(r admin.ReassignProgress) []string {
 	eta := "?"
 	if r.ETAKnown {
 		eta = r.ETA.String()
 	}
-	text := fmt.Sprintf("%d%%  %s of %s  %s/s  ETA %s  batch %d of %d  %d of %d partitions", r.Copied.Percent(), reassign.Size(r.Copied.Done),
-		reassign.Size(r.Copied.Total), reassign.Size(int64(r.Rate)), eta, r.Batch, r.Batches, r.Done, r.Steps)
-	if p.f.IO.ErrTTY {
-		p.open = true
-		fmt.Fprintf(p.f.IO.Err, "\r%s %s\x1b[K", reassign.Bar(r.Copied, 24), text)
-		return
+	return []string{
+		fmt.Sprintf("%d%%", r.Copied.Percent()), reassign.Size(r.Copied.Done) + " of " + reassign.Size(r.Copied.Total),
+		reassign.Size(int64(r.Rate)) + "/s", "ETA " + eta, fmt.Sprintf("batch %d of %d", r.Batch, r.Batches), fmt.Sprintf("%d of %d partitions", r.Done, r.Steps),
 	}
-	p.f.Say("%s", text)
 }
+
+// barLine is the bar with its figures in less than columns (0: as wide as it likes): a line that the terminal wraps could not be
+// drawn over. The bar gives way first, then the last figures.
+func barLine(r admin.ReassignProgress, columns int) string {
+	parts := progressParts(r)
+	text := strings.Join(parts, gap)
+	if columns == 0 {
+		return reassign.Bar(r.Copied, barWidth) + " " + text
+	}
+	if width := min(columns-1-len(text)-len("[] "), barWidth); width >= barWidth/3 {
+		return reassign.Bar(r.Copied, width) + " " + text
+	}
+	for len(parts) > 1 && len(text) >= columns {
+		parts = parts[:len(parts)-1]
+		text = strings.Join(parts, gap)
+	}
+	return text
+}
+
+const barWidth = 24
 
 // end leaves the line of the bar.
 func (p *progress) end() {
