@@ -177,7 +177,7 @@ func (c *Cluster) Addrs() []string {
 // Client returns a client of the cluster, closed with the test.
 func (c *Cluster) Client(opts ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Addrs()...), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryTimeout(30 * time.Second)}, opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Addrs()...), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryTimeout(startTimeout)}, opts...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

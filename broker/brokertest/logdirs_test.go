@@ -45,7 +45,7 @@ func TestDirectoryFails(t *testing.T) {
 			disks[id] = &vfs.Breakable{FS: vfs.OS{}}
 		}
 		return disks[id]
-	}, "log.dirs=%d/a,%d/b", "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=5000")
+	}, "log.dirs=%d/a,%d/b", "auto.leader.rebalance.enable=false")
 	const partitions = 8
 	c.CreateTopic("disk", partitions, 3, "min.insync.replicas=2")
 	adm := kadm.NewClient(c.Client())
