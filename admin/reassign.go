@@ -258,6 +258,12 @@ func (c Copies) Dir(tp cluster.TopicPartition, id cluster.BrokerID) string {
 // Copies reads the log directories of brokers, limited to topics (nil: all), one request to each at the same time.
 // Brokers that do not answer are problems.
 func (c *Client) Copies(ctx context.Context, ids []cluster.BrokerID, parts []cluster.TopicPartition) (Copies, []model.Problem) {
+	out, _, problems := c.copiesAndDirs(ctx, ids, parts)
+	return out, problems
+}
+
+// copiesAndDirs also returns the log directories of each broker that answered, those that are online.
+func (c *Client) copiesAndDirs(ctx context.Context, ids []cluster.BrokerID, parts []cluster.TopicPartition) (Copies, map[cluster.BrokerID][]string, []model.Problem) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	answers := make([]*kmsg.DescribeLogDirsResponse, len(ids))
@@ -270,6 +276,7 @@ func (c *Client) Copies(ctx context.Context, ids []cluster.BrokerID, parts []clu
 		return brokerErr(kmsg.DescribeLogDirs, answers[slices.Index(ids, id)].ErrorCode, nil)
 	})
 	out := Copies{}
+	dirs := map[cluster.BrokerID][]string{}
 	var problems []model.Problem
 	for i, id := range ids {
 		if errs[id] != nil {
@@ -277,8 +284,9 @@ func (c *Client) Copies(ctx context.Context, ids []cluster.BrokerID, parts []clu
 			continue
 		}
 		out.add(id, answers[i])
+		dirs[id] = onlineDirs(answers[i])
 	}
-	return out, problems
+	return out, dirs, problems
 }
 
 func logDirsOfPartitions(parts []cluster.TopicPartition) *kmsg.DescribeLogDirsRequest {
@@ -300,6 +308,16 @@ func logDirsOfPartitions(parts []cluster.TopicPartition) *kmsg.DescribeLogDirsRe
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, tp.Partition)
 	}
 	return req
+}
+
+func onlineDirs(r *kmsg.DescribeLogDirsResponse) []string {
+	out := []string{}
+	for i := range r.Dirs {
+		if r.Dirs[i].ErrorCode == 0 {
+			out = append(out, r.Dirs[i].Dir)
+		}
+	}
+	return out
 }
 
 func (c Copies) add(id cluster.BrokerID, r *kmsg.DescribeLogDirsResponse) {

@@ -455,7 +455,8 @@ func (c *Client) ReassignSnapshot(ctx context.Context, via string, topics []stri
 		}
 		slices.SortFunc(parts, cluster.TopicPartition.Compare)
 	}
-	copies, problems := c.Copies(ctx, view.Live, parts)
+	copies, dirs, problems := c.copiesAndDirs(ctx, view.Live, parts)
+	view.Dirs = dirs
 	FillSizes(view, copies)
 	return view, s, copies, problems, nil
 }

@@ -49,6 +49,7 @@ type View struct {
 	Known []cluster.BrokerID // live ones and those that replica lists name, sorted
 	Parts map[cluster.TopicPartition]Seen
 	Sizes map[cluster.TopicPartition]int64 // bytes of the largest replica; missing when not known
+	Dirs  map[cluster.BrokerID][]string    // log directories that are online; missing when not known
 }
 
 // Options of Check.
@@ -128,7 +129,7 @@ func (c *Checked) entry(e *Entry, v View, o Options, topics map[string]bool) {
 	c.Steps = append(c.Steps, s)
 }
 
-// brokers checks the broker ids of an entry; false when it was refused.
+// brokers checks the broker ids of an entry and their log directories; false when it was refused.
 func (c *Checked) brokers(e *Entry, seen *Seen, v View, o Options) bool {
 	for _, id := range e.Replicas {
 		_, live := slices.BinarySearch(v.Live, id)
@@ -147,8 +148,19 @@ func (c *Checked) brokers(e *Entry, seen *Seen, v View, o Options) bool {
 		default:
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s keeps a replica on broker %d, which is not live", Name(e.TP()), id))
 		}
+		if dirs, asked := v.Dirs[id]; asked && e.Dir(id) != AnyDir && !slices.Contains(dirs, e.Dir(id)) {
+			c.refuse("%s: broker %d has no log directory %s that is online: it has %s", Name(e.TP()), id, e.Dir(id), dirList(dirs))
+			return false
+		}
 	}
 	return true
+}
+
+func dirList(dirs []string) string {
+	if len(dirs) == 0 {
+		return "none"
+	}
+	return strings.Join(dirs, ", ")
 }
 
 // Batches cuts steps into batches of at most parts partitions and bytes to copy, in their order; zero is no bound. A

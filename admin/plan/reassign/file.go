@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -135,9 +136,22 @@ func decodeStrict(data []byte, v any) error {
 		return at(data, se.Offset-1, se.Error())
 	}
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return at(data, te.Offset-1, fmt.Sprintf("%s has a %s where a value of type %s belongs", orDocument(te.Field), te.Value, te.Type))
+		return at(data, te.Offset-1, fmt.Sprintf("%s: %s stands where %s belongs", orDocument(te.Field), te.Value, jsonType(te.Type.Kind())))
 	}
 	return at(data, int64(len(data)), "the JSON ends too early")
+}
+
+// jsonType names what a field takes in JSON's words.
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a string"
+	}
+	return "a number from -2147483648 to 2147483647"
 }
 
 func orDocument(field string) string {

@@ -22,7 +22,7 @@ func TestParse(t *testing.T) {
 		`{"version":1,"partitions":[{"topic":"k","partition":0,"replicas":[1],}]}`: "line 1, column 70: ",
 		`{"version":1,"partitions":[`:                                                                            "ends too early",
 		`{"version":2,"partitions":[]}`:                                                                          "version is 2",
-		`{"partitions":[{"topic":"k","partition":"0","replicas":[1]}]}`:                                          "partition has a string where a value of type int32 belongs",
+		`{"partitions":[{"topic":"k","partition":"0","replicas":[1]}]}`:                                          "partition: string stands where a number from -2147483648 to 2147483647 belongs",
 		`{"partitions":[{"topic":"k","partition":0}]}`:                                                           "entry 1 needs topic, partition and replicas",
 		`{"partitions":[{"topic":"k","partition":0,"replicas":[]}]}`:                                             "k:0 has an empty replica list",
 		`{"partitions":[{"topic":"k","partition":0,"replicas":[3,7,7]}]}`:                                        "k:0: broker 7 is in its replica list twice",

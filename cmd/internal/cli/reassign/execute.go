@@ -408,7 +408,7 @@ func (o *executeOptions) carryOut(ctx context.Context, c *admin.Client, st *stor
 	if lerr := verb.List(o.f, rows.ReassignmentStepKind, stepRows(run), problems); err == nil || done > 0 {
 		return lerr
 	}
-	return verb.NothingDone("no partition was reassigned: ", problems, "")
+	return verb.NothingDone("no partition is as wanted: ", problems, "")
 }
 
 // stopped explains a run that did not come to its end.
