@@ -31,6 +31,9 @@ func (c *Client) ReadController(ctx context.Context) (*ControllerNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rs[0].Err == nil && errors.Is(rs[1].Err, zkop.ErrNoNode) {
+		return nil, &Error{Kind: Failed, Msg: "the znode " + znode.ControllerEpochPath + " does not exist, without which none is elected", Hint: "kctl doctor controller-epoch-missing names what to write"}
+	}
 	for _, r := range rs {
 		if r.Err != nil {
 			return nil, &Error{Kind: Failed, Msg: "no broker is the controller", Hint: "start a broker: it stands for election by itself"}

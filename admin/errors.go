@@ -68,6 +68,9 @@ func HintOf(err error) string {
 	if d, ok := errors.AsType[*denial](err); ok {
 		return d.hint()
 	}
+	if errors.Is(err, kerr.RequestTimedOut) {
+		return "the broker waited in vain, for the controller, for ZooKeeper or for other replicas: kctl doctor; look before you repeat a change"
+	}
 	if isAuthorization(err) && !errors.Is(err, zkop.ErrNoAuth) {
 		return "the user lacks a permission: an administrator sees its rules with kctl acls list --principal User:NAME, and gives one with kctl acls create"
 	}

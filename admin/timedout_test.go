@@ -14,4 +14,7 @@ func TestTimedOut(t *testing.T) {
 	if got := admin.KindOf(fmt.Errorf("configuration of topic/orders: %w", kerr.RequestTimedOut)); got != admin.Unreachable {
 		t.Errorf("kind %d", got)
 	}
+	if hint := admin.HintOf(fmt.Errorf("create topic: %w", kerr.RequestTimedOut)); hint == "" {
+		t.Error("no hint")
+	}
 }

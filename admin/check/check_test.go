@@ -187,6 +187,9 @@ func TestTransition(t *testing.T) {
 		{"never created", func(o *model.Observation) {
 			o.State.Missing, o.State.Leader, o.State.Replicas = true, -1, ids{8, 1}
 		}, model.TransitionStuck, ids{8}, "has not created", "start broker 8"},
+		{"not created although all its replicas live", func(o *model.Observation) {
+			o.State.Missing, o.State.Leader, o.State.Replicas = true, -1, ids{1}
+		}, model.TransitionStuck, nil, "has not created", "kctl controller move --yes"},
 		{"the controller's own alert", func(o *model.Observation) {
 			o.LeaderAnswer, o.Age, o.Alert = model.AnswerBehind, time.Second, &model.Alert{Reason: "broker 1 has not answered"}
 		}, model.TransitionStuck, ids{1}, "the controller's alert: broker 1 has not answered", "kctl elect preferred t:1 --yes"},

@@ -93,7 +93,7 @@ func adminChecks() []Check {
 			"/migration exists: a KRaft controller has written, or writes, here. Znodes may no longer decide anything.",
 			"A migration (KIP-866) that is under way, finished or rolled back.", "Finish it, or delete the node after a rollback.", migrationPresent},
 		{ControllerEpochBad, model.SeverityCritical, "/controller_epoch is missing or wrong", zk,
-			"The fence of every controller's write is gone: the next controller starts at epoch 1 and is refused by brokers that know a higher one.",
+			"The fence of every controller's write is gone: a controller of Apache Kafka starts at epoch 1 and is refused by brokers that know a higher one, ours is not elected at all.",
 			"It was deleted or edited by hand, or ZooKeeper was restored in part.", "Write the highest epoch that any state node carries.", controllerEpochBad},
 	}
 }
@@ -294,7 +294,8 @@ func controllerEpochBad(s *scene, add report) {
 	}
 	highest := cluster.ControllerEpoch(0)
 	s.states(func(n *model.StateNode, _ cluster.TopicPartition) { highest = max(highest, n.ControllerEpoch) })
-	add("/controller_epoch", fmt.Sprintf("it cannot be read; the highest epoch of a state node is %d", highest), "kctl zk get /controller_epoch")
+	add("/controller_epoch", fmt.Sprintf("it cannot be read; the highest epoch of a state node is %d", highest),
+		fmt.Sprintf("kctl zk create /controller_epoch %d --break-glass --yes   # zk set where it is there and damaged", max(highest, 1)))
 }
 
 // moves calls fn for every partition under reassignment, as Metadata or ZooKeeper tells it.

@@ -256,7 +256,7 @@ var recorded = map[string]struct {
 		n := node("/migration", `{"version":0,"kraft_controller_id":3000,"kraft_controller_epoch":5}`, time.Hour)
 		f.Tree.Migration = &n
 	}, "/migration", "kctl zk get /migration"},
-	"controller-epoch-missing":       {func(f *check.Facts) { f.Tree.ControllerEpoch = -1 }, "/controller_epoch", "kctl zk get /controller_epoch"},
+	"controller-epoch-missing":       {func(f *check.Facts) { f.Tree.ControllerEpoch = -1 }, "/controller_epoch", "kctl zk create /controller_epoch 3 --break-glass --yes"},
 	"reassignment-running":           {part(func(p *model.Partition) { p.Replicas, p.Adding = ids{1, 2, 3}, ids{3} }), "t-0", "kctl reassign status"},
 	"reassignment-dead-target":       {part(func(p *model.Partition) { p.Replicas, p.Adding = ids{1, 2, 3, 9}, ids{9} }), "t-0", "kctl reassign cancel t:0 --yes"},
 	"reassignment-stalled":           {func(f *check.Facts) { outOfSync(60, 60)(f); f.Snapshot.Topics[0].Partitions[0].Adding = ids{3} }, "t-0 on broker 3", "kctl reassign status"},

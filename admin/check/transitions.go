@@ -112,7 +112,7 @@ func transitionFix(o model.Observation, tc TransitionContext, waiting []cluster.
 	s := &o.State
 	switch {
 	case s.Missing && len(waiting) == 0:
-		return "kctl controller describe: a live controller creates it"
+		return "kctl controller move --yes"
 	case s.Missing:
 		return "start broker " + IDList(waiting)
 	case o.LeaderAnswer == model.AnswerNotRegistered:
