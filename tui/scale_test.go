@@ -3,6 +3,7 @@ package tui_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,42 +85,57 @@ func processor(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// least is the least processor time of up to three runs; the model is a value, so that each starts from the same.
-func least(t *testing.T, run func()) time.Duration {
+// least is the least processor time of up to five runs, which are ended when one is within the bound; the model is a value, so
+// that each starts from the same. Disturbances only add.
+func least(t *testing.T, bound time.Duration, run func()) time.Duration {
 	t.Helper()
 	best := time.Duration(-1)
-	for range 3 {
+	for range 5 {
 		before := processor(t)
 		run()
 		if took := processor(t) - before; best < 0 || took < best {
 			best = took
 		}
-		if best < keyMax {
+		if best < bound {
 			break
 		}
 	}
 	return best
 }
 
-// keyMax is what one key may cost between two refreshes of 9,000 topics and 39,000 partitions; a tenth of a second is what
-// a person notices.
-const keyMax = 100 * time.Millisecond
+// keyMax is what one key may cost between two refreshes of 9,000 topics and 39,000 partitions: a tenth of a second, which is what
+// a person notices, on a machine that sorts 39,000 names in sortsIn. On a slower one, or with the race detector, both take longer.
+func keyMax(t *testing.T) time.Duration {
+	t.Helper()
+	const sortsIn = 10 * time.Millisecond
+	names := make([]string, 39_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("topic-%05d", i*7919%len(names))
+	}
+	sorts := least(t, 0, func() {
+		sorted := slices.Clone(names)
+		slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a, b) })
+	})
+	t.Logf("39,000 names are sorted in %s", sorts)
+	return max(100*time.Millisecond, 100*time.Millisecond*sorts/sortsIn)
+}
 
-// TestKeysOnALargeCluster: whatever is pressed, the answer is drawn within a tenth of a second of processor time, and
-// nothing is read in Update or View.
+// TestKeysOnALargeCluster: whatever is pressed, the answer is drawn within keyMax of processor time, and nothing is read in Update
+// or View.
 func TestKeysOnALargeCluster(t *testing.T) {
 	src := &large{topics: 9000, partitions: 39_000}
 	root := loadedRoot(t, src)
-	asked := src.asked
+	asked, bound, most := src.asked, keyMax(t), time.Duration(0)
 	for _, k := range []string{"j", "down", "pgdown", "end", "home", "tab", "tab", "tab", "s", "s", "s", "s", "s", "r", "r", "p", "p", "/", "t", "o", ":", "3", "esc", "/", "1", "2", "enter", "end", "esc", "?", "?"} {
 		var next tea.Model
 		var frame string
-		took := least(t, func() {
+		took := least(t, bound, func() {
 			next, _ = root.Update(press(k))
 			frame = next.View()
 		})
-		if took > keyMax {
-			t.Errorf("key %s: %s of processor time, want at most %s", k, took, keyMax)
+		most = max(most, took)
+		if took > bound {
+			t.Errorf("key %s: %s of processor time, want at most %s", k, took, bound)
 		}
 		if len(frame) > 100_000 {
 			t.Errorf("key %s draws a frame of %d bytes", k, len(frame))
@@ -135,15 +151,16 @@ func TestKeysOnALargeCluster(t *testing.T) {
 		t.Fatalf("%+v", answer)
 	}
 	answer.Snapshot.ClusterID = "another"
-	took := least(t, func() {
+	took := least(t, bound, func() {
 		next, _ := root.Update(answer)
 		if !strings.Contains(next.View(), "another") {
 			t.Fatal("the answer was not taken")
 		}
 	})
-	if took > keyMax {
-		t.Errorf("a refresh costs %s of processor time in Update and View, want at most %s", took, keyMax)
+	if took > bound {
+		t.Errorf("a refresh costs %s of processor time in Update and View, want at most %s", took, bound)
 	}
+	t.Logf("a key costs up to %s, a refresh %s, of %s", most, took, bound)
 }
 
 // TestFramesDoNotGrow: moving and drawing costs as much on 39,000 partitions as on a hundred: only what is visible is drawn.

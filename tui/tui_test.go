@@ -1,6 +1,7 @@
 package tui_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"strings"
@@ -54,12 +55,14 @@ func TestRun(t *testing.T) {
 	for range 3 { // it goes on reading by itself
 		select {
 		case <-src.asked:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the cluster is not read")
 		}
 	}
+	// What was asked for last may not be on the screen yet, and what was asked for before may have come too late to be taken.
+	teatest.WaitFor(t, tm.Output(), func(screen []byte) bool { return bytes.Contains(screen, []byte("42")) }, teatest.WithDuration(time.Minute))
 	tm.Send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
-	final := tm.FinalModel(t, teatest.WithFinalTimeout(10*time.Second)).View()
+	final := tm.FinalModel(t, teatest.WithFinalTimeout(time.Minute)).View()
 	for _, want := range []string{"Brokers 1/1", "orders", "42", "q quit"} {
 		if !strings.Contains(final, want) {
 			t.Errorf("%q is not on the screen:\n%s", want, final)

@@ -361,13 +361,9 @@ func TestOnlyWhatIsVisibleIsAskedFor(t *testing.T) {
 		big.Topics[0].Partitions = append(big.Topics[0].Partitions, model.Partition{Topic: "big", Partition: i, Leader: 1, Replicas: ids{1}, ISR: ids{1}})
 	}
 	m, _ = m.Init()
-	start := time.Now()
 	m, _ = m.loaded(data.SnapshotLoaded{Seq: m.seq, Snapshot: big})
 	m, _ = m.Update(key("end"))
-	m.View()
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("39,000 partitions take %s", took)
-	}
+	m.View() // what it costs: TestKeysOnALargeCluster
 	if n := len(m.visibleParts()); n > 24 {
 		t.Errorf("positions of %d partitions are asked for", n)
 	}
