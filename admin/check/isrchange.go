@@ -125,6 +125,8 @@ func dead(ids []cluster.BrokerID, live map[cluster.BrokerID]bool) []cluster.Brok
 func noLeaderWhy(b, a *ISRView, live map[cluster.BrokerID]bool) string {
 	if d := dead(a.ISR, live); len(d) == len(a.ISR) && len(d) > 0 {
 		return fmt.Sprintf("every member of the ISR %s is dead", IDList(a.ISR))
+	} else if len(d) == 0 && len(a.ISR) > 0 {
+		return fmt.Sprintf("all of the ISR %s live: the topic is being deleted, or their log directories failed", IDList(a.ISR))
 	}
 	return fmt.Sprintf("leader %d is gone and nobody of the ISR %s can lead", b.Leader, IDList(a.ISR))
 }

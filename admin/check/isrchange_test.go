@@ -45,6 +45,7 @@ func TestISRChangeOf(t *testing.T) {
 		"unclean":           {isrView(1, 3, ids{1}, all), isrView(2, 4, ids{2}, all), live(2, 3), EventUnclean, "2 was not in the ISR 1"},
 		"unclean from none": {isrView(-1, 3, ids{1}, all), recovering(isrView(2, 4, ids{2}, all)), live(2), EventUnclean, "2 was not in the ISR 1"},
 		"offline":           {isrView(1, 3, ids{1}, all), isrView(-1, 4, ids{1}, all), live(2, 3), EventNoLeader, "every member of the ISR 1 is dead"},
+		"deleting":          {isrView(1, 0, all, all), isrView(-1, 1, all, all), up, EventNoLeader, "the topic is being deleted"},
 		"fell behind":       {isrView(1, 3, all, all), isrView(1, 3, ids{1, 2}, all), up, EventShrink, "3 fell behind the leader 1"},
 		"follower died":     {isrView(1, 3, all, all), isrView(1, 4, ids{1, 2}, all), live(1, 2), EventShrink, "3 left the ISR: dead"},
 		"taken out":         {isrView(1, 3, all, all), isrView(1, 4, ids{1, 2}, all), up, EventShrink, "by decision of the controller"},
