@@ -180,6 +180,9 @@ func TestIdleISRStays(t *testing.T) {
 	})
 	l.decide(topicT, 1, ids(1, 2, 3), ids(1, 2, 3))
 	m := l.brokers[1].m
+	for _, follower := range ids(2, 3) { // a session is in touch before the leader has looked at the partition of its first fetch
+		l.awaitParked(topicT, 1, follower, 0)
+	}
 	ahead.Store(int64(time.Hour))
 	since := m.opts.Now().UnixNano()
 	eventually(t, "both followers were in touch since", func() bool {
