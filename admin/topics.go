@@ -34,17 +34,8 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 	if err := c.refuseDeadBrokers(ctx, t); err != nil {
 		return created, false, err
 	}
-	resp, err := c.askController(ctx, createRequest(t, dryRun, c.serverTimeout()), func(r kmsg.Response) bool {
-		topics := r.(*kmsg.CreateTopicsResponse).Topics
-		return len(topics) > 0 && topics[0].ErrorCode == kerr.NotController.Code
-	})
-	if err != nil {
+	if err := c.createOnceGone(ctx, t, dryRun); err != nil {
 		return created, false, err
-	}
-	for _, rt := range resp.(*kmsg.CreateTopicsResponse).Topics {
-		if err := brokerErr(kmsg.CreateTopics, rt.ErrorCode, rt.ErrorMessage); err != nil {
-			return created, false, createErr(err, t.Name)
-		}
 	}
 	created = model.Topic{Name: t.Name, Source: model.SourceProtocol}
 	if dryRun {
@@ -55,6 +46,37 @@ func (c *Client) CreateTopic(ctx context.Context, t plan.NewTopic, dryRun bool) 
 		created = topic
 	}
 	return created, ok, nil
+}
+
+// createOnceGone has the controller create a topic. One of that name that is being deleted is waited for: brokers forget a
+// topic before a controller in ZooKeeper mode has ended its deletion, so what comes right after it would be refused.
+func (c *Client) createOnceGone(ctx context.Context, t plan.NewTopic, dryRun bool) error {
+	for {
+		resp, err := c.askController(ctx, createRequest(t, dryRun, c.serverTimeout()), func(r kmsg.Response) bool {
+			topics := r.(*kmsg.CreateTopicsResponse).Topics
+			return len(topics) > 0 && topics[0].ErrorCode == kerr.NotController.Code
+		})
+		if err != nil {
+			return err
+		}
+		for _, rt := range resp.(*kmsg.CreateTopicsResponse).Topics {
+			if err == nil {
+				err = brokerErr(kmsg.CreateTopics, rt.ErrorCode, rt.ErrorMessage)
+			}
+		}
+		leaving := TopicExists(err) && strings.Contains(err.Error(), "marked for deletion")
+		if leaving && pause(ctx) {
+			continue
+		}
+		if err == nil {
+			return nil
+		}
+		e := &Error{Kind: classify(err), Msg: "create topic " + t.Name, Err: err}
+		if leaving {
+			e.Hint = "a deletion waits for every replica: kctl brokers list shows who is down"
+		}
+		return e
+	}
 }
 
 // refuseDeadBrokers refuses an assignment to brokers that nobody registered: a ZooKeeper-mode controller
@@ -91,12 +113,6 @@ func (c *Client) refuseDeadBrokers(ctx context.Context, t plan.NewTopic) error {
 
 // TopicExists reports whether err says that a topic of that name is there already.
 func TopicExists(err error) bool { return errors.Is(err, kerr.TopicAlreadyExists) }
-
-func createErr(err error, name string) error {
-	msg := fmt.Sprintf("create topic %s", name)
-	e := &Error{Kind: classify(err), Msg: msg, Err: err}
-	return e
-}
 
 // refuseCollision does what Kafka does for names whose dots and underscores make equal metric names: it
 // refuses, also where the broker would not look.
