@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -50,10 +51,17 @@ import (
 )
 
 // Main runs kctl with the process' arguments, streams and environment and returns the exit code.
-// An interrupt ends the command in order; a second one kills it.
+// An interrupt ends the command in order; a second one kills it. So does the end of the terminal, as when a connection to the
+// machine breaks, unless it is ignored (nohup): a change between two steps takes the first one back. A reader of stdout or
+// stderr that goes away kills nothing either: a change goes on to its end.
 func Main() int {
 	quiet.Restore()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // writes then fail with EPIPE instead of ending the process
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return Run(ctx, os.Args[1:], iostreams.System(), os.Getenv)
@@ -173,8 +181,8 @@ func report(f *factory.Factory, err error) exit.Code {
 	if err == nil || err.Error() == "" {
 		return code
 	}
-	if errors.Is(err, syscall.EPIPE) {
-		return exit.Failed // the reader of our output went away
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(pe.Err, syscall.EPIPE) {
+		return exit.Failed // the reader of our output went away; an EPIPE of a connection is another thing, and is said
 	}
 	hint := exit.HintOf(err)
 	if hint == "" && code == exit.Unreachable {

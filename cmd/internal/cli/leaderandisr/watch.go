@@ -75,5 +75,7 @@ func runWatch(ctx context.Context, o *watchOptions) error {
 			return o.watch.Seen()
 		},
 	}
+	ctx, stop := o.f.IO.UntilReaderGone(ctx)
+	defer stop()
 	return o.watch.Run(ctx, func(ctx context.Context) error { return c.WatchLeaderAndISR(ctx, opts) })
 }

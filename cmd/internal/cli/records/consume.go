@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -163,21 +164,34 @@ func runConsume(ctx context.Context, o *consumeOptions) error {
 	w := bufio.NewWriterSize(o.f.IO.Out, 64<<10)
 	live := o.f.IO.OutTTY
 	flushed := time.Now()
+	ctx, stop := o.f.IO.UntilReaderGone(ctx)
+	defer stop()
 	_, err = c.Consume(ctx, o.opts, func(r *admin.Record) error {
 		if err := o.write(w, r); err != nil {
 			return err
 		}
 		if live || time.Since(flushed) > 100*time.Millisecond {
 			flushed = time.Now()
-			return w.Flush()
+			return flush(w)
 		}
 		return nil
 	})
-	if ferr := w.Flush(); err == nil {
+	if ferr := flush(w); err == nil {
 		err = ferr
 	}
-	if errors.Is(err, os.ErrClosed) {
-		return nil
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, errReaderGone) {
+		return nil // the reader of our output has seen enough
+	}
+	return err
+}
+
+// errReaderGone says that nobody reads stdout any more.
+var errReaderGone = errors.New("the reader of stdout is gone")
+
+func flush(w *bufio.Writer) error {
+	err := w.Flush()
+	if errors.Is(err, syscall.EPIPE) {
+		return errReaderGone
 	}
 	return err
 }

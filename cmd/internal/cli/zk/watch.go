@@ -84,6 +84,8 @@ func runWatch(ctx context.Context, o *watchOptions, paths []string) error {
 			return o.watch.Seen()
 		},
 	}
+	ctx, stop := o.f.IO.UntilReaderGone(ctx)
+	defer stop()
 	return o.watch.Run(ctx, func(ctx context.Context) error { return c.WatchZnodes(ctx, opts) })
 }
 
