@@ -122,6 +122,9 @@ func (m *Manager) CreateFuture(tp cluster.TopicPartition, dir string) (*Log, err
 	if l, ok := m.Future(tp); ok && l.dir == d {
 		return l, nil
 	}
+	if err := d.forget(m, tp); err != nil {
+		return nil, fmt.Errorf("create future log %s in %s: %w", tp, d.path, err)
+	}
 	var random [16]byte
 	m.opts.Random(random[:])
 	l := newLog(m, d, tp, current.cfg.Load())
@@ -238,6 +241,9 @@ func (m *Manager) Promote(tp cluster.TopicPartition) (*Log, error) {
 	defer m.createMu.Unlock()
 	if l, ok := m.Future(tp); !ok || l != next {
 		return nil, fmt.Errorf("%s: %w", tp, ErrNoFuture)
+	}
+	if err := next.dir.forget(m, tp); err != nil { // a copy that an earlier version began
+		return nil, next.broke(err)
 	}
 	if err := m.swap(current, next); err != nil {
 		return nil, err

@@ -114,9 +114,9 @@ func (d *logDir) writeOffsets(m *Manager, name string, o offsets) error {
 // update overlays the live logs' values on what is known of logs that are not open yet, forgets logs that are
 // gone, and writes the file.
 func (d *logDir) update(m *Manager, name string, known *offsets, value func(*Log) (int64, bool)) error {
-	logs := m.logsIn(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	logs := m.logsIn(d) // under mu: what is written last speaks of the logs there are
 	var next offsets
 	if m.loaded.Load() {
 		next = make(offsets, len(logs))
@@ -163,9 +163,9 @@ func (d *logDir) checkpointStarts(m *Manager) error {
 }
 
 func (d *logDir) checkpointHW(m *Manager, hw map[cluster.TopicPartition]int64) error {
-	logs := m.logsIn(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	logs := m.logsIn(d)
 	next := make(offsets, len(logs))
 	for _, l := range logs {
 		if v, ok := hw[l.tp]; ok {
@@ -178,6 +178,32 @@ func (d *logDir) checkpointHW(m *Manager, hw map[cluster.TopicPartition]int64) e
 		return err
 	}
 	d.hw = next
+	return nil
+}
+
+// forget takes out of the checkpoints, durably, what they say of a log of the partition that was here before. It must not
+// count for the next one: recovery would believe that records are durable which are not, and start and high watermark would
+// be those of other records. The checkpoints are written anew soon after a deletion anyway, so this seldom writes, and then
+// for all that were deleted. The partition has no log in the directory; callers hold createMu.
+func (d *logDir) forget(m *Manager, tp cluster.TopicPartition) error {
+	d.mu.Lock()
+	_, recovery := d.recovery[tp]
+	_, start := d.starts[tp]
+	_, hw := d.hw[tp]
+	d.mu.Unlock()
+	if recovery {
+		if err := d.checkpointRecovery(m); err != nil {
+			return err
+		}
+	}
+	if start {
+		if err := d.checkpointStarts(m); err != nil {
+			return err
+		}
+	}
+	if hw {
+		return d.checkpointHW(m, nil)
+	}
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 // Manager owns the log directories and every Log in them. Safe for concurrent use; Housekeep has one caller at
 // a time.
 //
-// Lock order: createMu, mu; a Log's locks come before mu, which is held over no I/O.
+// Lock order: createMu, a Log's locks, a directory's mu, mu, which is held over no I/O.
 type Manager struct {
 	fs   vfs.FS
 	opts ManagerOptions
@@ -131,6 +131,9 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 		if d, err = m.pickDir(); err != nil {
 			return nil, err
 		}
+	}
+	if err := m.eachDir(func(d *logDir) error { return d.forget(m, tp) }); err != nil {
+		return nil, fmt.Errorf("create log %s in %s: %w", tp, d.path, err)
 	}
 	l := newLog(m, d, tp, m.share(cfg))
 	if err := l.create(topicID); err != nil {
