@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"slices"
 
 	"kctl/broker/record"
+	"kctl/broker/storage"
 	"kctl/zkutil/cluster"
 )
 
@@ -42,6 +44,23 @@ func (c *checker) oneCopy(n *node) {
 		if ok && l.Dir() == f.Dir() {
 			c.s.fail("%s %s: moves to %s, where it is (16)", n, f.TopicPartition(), f.Dir())
 		}
+	}
+}
+
+// copied: after each step of a move what is copied is what the log has, and nothing that the log has cut off (16). It is
+// the beginning of the log after the swap; by then a difference may have grown over.
+func (c *checker) copied(p *part, future *storage.Log) {
+	if now, moving := p.n.store.Future(p.tp); !moving || now != future {
+		return
+	}
+	from, to := max(p.log.LogStartOffset(), future.LogStartOffset()), future.LogEndOffset()
+	if to > p.log.LogEndOffset() {
+		c.s.fail("%s %s: the copy ends at %d, the log at %d (16)", p.n, p.tp, to, p.log.LogEndOffset())
+	}
+	got, whole := records(future, from, to)
+	want, also := records(p.log, from, to)
+	if whole && also && !bytes.Equal(got, want) {
+		c.s.fail("%s %s: the copy differs from the log between %d and %d (16)", p.n, p.tp, from, to)
 	}
 }
 

@@ -15,6 +15,7 @@ type Faults struct {
 
 	MoveCrash float64 // a broker dies in a step of a move between log directories
 	MoveFail  float64 // a log directory fails in one
+	MoveCut   float64 // a log that is about to be cut back has been copied to its end just before
 
 	KillEvery     time.Duration // a process is killed; its page cache survives
 	CrashEvery    time.Duration // a machine crashes; unsynced data is lost
@@ -61,6 +62,7 @@ func drawFaults(rng *rand.Rand) Faults {
 		DirEvery:  every(10*time.Second, 90*time.Second),
 		MoveEvery: every(time.Second, 15*time.Second), ThrottleEvery: every(time.Second, 20*time.Second),
 		MoveCrash: p(0.03), MoveFail: p(0.02),
+		MoveCut:      p(1),
 		ProduceEvery: 2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }

@@ -110,6 +110,9 @@ func (p *part) moveOn(future *storage.Log) {
 	}
 	count, err := logexec.CopyMove(p.log, future, bound, s.drawChunk(), &buf)
 	n.throttles.moves.Record(s.now, count)
+	if err == nil {
+		s.check.copied(p, future)
+	}
 	if err == nil && count == 0 {
 		if err = logexec.FlushMove(future); err == nil {
 			err = p.finishMove(future)
@@ -134,11 +137,40 @@ func (p *part) moveOn(future *storage.Log) {
 	}
 }
 
+// copyAhead lets a move have copied everything when its log is cut back to an offset: the hardest moment there is, and so
+// rare otherwise that hundreds of seeds do without it.
+func (p *part) copyAhead(cut int64) error {
+	n, s := p.n, p.n.sim
+	if s.healed || cut >= p.log.LogEndOffset() || !s.chance(s.faults.MoveCut) || n.dirOffline() {
+		return nil
+	}
+	other := logDirs[0]
+	if p.log.Dir() == other {
+		other = logDirs[1]
+	}
+	future, err := logexec.SetMove(n.store, p.log, other)
+	if err != nil {
+		return err
+	}
+	var buf []byte
+	for count := 1; count > 0; {
+		if count, err = logexec.CopyMove(p.log, future, p.log.LogEndOffset(), moveChunk, &buf); err != nil {
+			return err
+		}
+	}
+	if future.LogEndOffset() > cut {
+		s.report.MoveCuts++
+		s.trace.line("%s %s: copied to %s up to %d", n, p.tp, other, future.LogEndOffset())
+	}
+	p.moveAfter(s.between(0, 3*time.Second)) // the log may have grown over the cut by then
+	return nil
+}
+
 // finishMove compares the log before and after the swap, to the last byte.
 func (p *part) finishMove(future *storage.Log) error {
 	n, s := p.n, p.n.sim
 	log := p.log
-	want, whole := p.wholeLog(log)
+	want, whole := wholeLog(log)
 	var buf []byte
 	next, count, err := logexec.FinishMove(n.store, log, future, s.drawChunk(), s.drawReads(), &buf)
 	n.throttles.moves.Record(s.now, count)
@@ -148,7 +180,7 @@ func (p *part) finishMove(future *storage.Log) error {
 	p.log = next
 	s.report.Moved++
 	s.trace.line("%s %s: moved to %s, log end %d", n, p.tp, next.Dir(), next.LogEndOffset())
-	got, also := p.wholeLog(next)
+	got, also := wholeLog(next)
 	if whole && also && !bytes.Equal(got, want) || next.HighWatermark() != log.HighWatermark() {
 		s.fail("%s %s: %d bytes and high watermark %d after a move, %d bytes and %d before (16)", n, p.tp, len(got), next.HighWatermark(), len(want), log.HighWatermark())
 	}
@@ -157,9 +189,14 @@ func (p *part) finishMove(future *storage.Log) error {
 }
 
 // wholeLog reads all records; not ok when the directory fails in these very steps.
-func (p *part) wholeLog(l *storage.Log) (out []byte, ok bool) {
-	for offset := l.LogStartOffset(); offset < l.LogEndOffset(); {
-		slice, err := l.Read(offset, 1<<30, l.LogEndOffset(), true)
+func wholeLog(l *storage.Log) (out []byte, ok bool) {
+	return records(l, l.LogStartOffset(), l.LogEndOffset())
+}
+
+// records reads the batches from the one that holds from up to the one that ends at to.
+func records(l *storage.Log, from, to int64) (out []byte, ok bool) {
+	for offset := from; offset < to; {
+		slice, err := l.Read(offset, 1<<30, to, true)
 		if err != nil || slice.Size() == 0 {
 			return out, false
 		}

@@ -153,6 +153,11 @@ func (p *part) effect(eff replica.Effect) replica.Event {
 
 // logEffect runs an effect on the log through the product's executor.
 func (p *part) logEffect(eff replica.Effect) (replica.Event, bool, error) {
+	if cut, ok := eff.(replica.TruncateTo); ok {
+		if err := p.copyAhead(cut.Offset); err != nil {
+			return nil, true, err
+		}
+	}
 	ev, handled, err := logexec.Execute(p.log, eff, p.n.sim.now)
 	if _, moved := eff.(replica.SetHighWatermark); moved {
 		p.completeWaiting()

@@ -36,6 +36,7 @@ type Report struct {
 	Arrived     int    // of these, whose end could be foretold and was compared
 	Moves       int    // begun between log directories
 	Moved       int    // and ended
+	MoveCuts    int    // logs that were cut back when their copy went further
 	MoveCrashes int    // processes and machines that ended in the middle of a step of one
 	HeldBack    int    // fetches that a throttle left without records, or did not send
 	Excused     int    // acknowledged records lost with the last in-sync copy of them

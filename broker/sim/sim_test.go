@@ -110,6 +110,7 @@ func add(total *Report, r Report) {
 	total.Arrived += r.Arrived
 	total.Moves += r.Moves
 	total.Moved += r.Moved
+	total.MoveCuts += r.MoveCuts
 	total.MoveCrashes += r.MoveCrashes
 	total.HeldBack += r.HeldBack
 	total.Excused += r.Excused
@@ -119,7 +120,7 @@ func add(total *Report, r Report) {
 func mustHaveHappened(t *testing.T, r Report) {
 	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes, "failed directories": r.DirFailures,
 		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived,
-		"moves between directories": r.Moved, "crashes amid a move": r.MoveCrashes, "throttled fetches": r.HeldBack} {
+		"moves between directories": r.Moved, "logs cut amid a move": r.MoveCuts, "crashes amid a move": r.MoveCrashes, "throttled fetches": r.HeldBack} {
 		if n == 0 {
 			t.Errorf("no %s in %d events", what, r.Events)
 		}
