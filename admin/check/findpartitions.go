@@ -97,6 +97,14 @@ func leaderNotInISR(s *scene, add report) {
 				fmt.Sprintf("kctl elect leader %s %d --yes", target(p.TP()), p.ISR[0]))
 		}
 	})
+	if s.Tree == nil {
+		return
+	}
+	s.edited(func(n *model.StateNode, p *model.Partition, fix string) {
+		if n.Leader >= 0 && len(n.ISR) > 0 && !slices.Contains(n.ISR, n.Leader) {
+			add(p.TP().String(), fmt.Sprintf("the state znode has leader %d, isr %s; the brokers follow leader %d, isr %s", n.Leader, IDList(n.ISR), p.Leader, IDList(p.ISR)), fix)
+		}
+	})
 }
 
 func notAReplica(s *scene, add report) {
@@ -117,6 +125,15 @@ func notAReplica(s *scene, add report) {
 			fix = fmt.Sprintf("kctl leader-and-isr set %s --leader %d --isr %s --yes", target(p.TP()), members[0], IDList(members))
 		}
 		add(p.TP().String(), fmt.Sprintf("replicas %s, isr %s: %s is no replica", IDList(p.Replicas), IDList(p.ISR), IDList(strangers)), fix)
+	})
+	if s.Tree == nil {
+		return
+	}
+	s.edited(func(n *model.StateNode, p *model.Partition, fix string) {
+		members := append(slices.Clone(n.ISR), n.Leader)
+		if slices.ContainsFunc(members, func(id cluster.BrokerID) bool { return id >= 0 && !slices.Contains(p.Replicas, id) }) {
+			add(p.TP().String(), fmt.Sprintf("the state znode has leader %s, isr %s, replicas %s; the brokers follow leader %d, isr %s", IDText(n.Leader), IDList(n.ISR), IDList(p.Replicas), p.Leader, IDList(p.ISR)), fix)
+		}
 	})
 }
 

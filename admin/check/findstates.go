@@ -30,9 +30,9 @@ func stateChecks() []Check {
 			"An edit by hand, or a tool that wrote something else there.",
 			"The fix writes what the brokers follow back into the znode. A backup of `kctl leader-and-isr set` can be brought back with `kctl leader-and-isr restore`.", stateMalformed},
 		{StateMissing, model.SeverityCritical, "a topic names a partition that has no state znode", fromStates,
-			"The controller has not created the partition: it has no leader and never had one.",
-			"Partitions were added or the topic created while no controller acted, or none of its replicas was alive.",
-			"A new controller creates what is missing: `kctl controller move`. It needs a live replica.", stateMissing},
+			"The controller has not created the partition: it has no leader and never had one. Or the znode was deleted: brokers serve on, but no decision can be written.",
+			"Partitions were added or the topic created while no controller acted, or none of its replicas was alive; somebody deleted it.",
+			"A new controller creates what is missing: `kctl controller move`. It needs a live replica. Where brokers follow a decision, the fix writes that back with an epoch past theirs: a new controller would begin at 0, which they ignore.", stateMissing},
 		{StateUnknownFields, model.SeverityInfo, "a state znode has fields that kctl does not know", fromStates,
 			"Nothing is wrong by itself: a newer program wrote it. Older tools may drop the fields; kctl keeps them.",
 			"A newer broker version, or a tool of your own.", "None is needed. `kctl leader-and-isr get` names the fields.", stateUnknownFields},
@@ -40,7 +40,7 @@ func stateChecks() []Check {
 			"The controller takes the state for the work of a later controller and will not touch the partition any more.",
 			"An edit by hand that guessed the epoch; /controller_epoch was set back.",
 			"The fix writes the same decision with the real controller epoch, at the version that was read.", controllerEpochAhead},
-		{EpochBehindBroker, model.SeverityCritical, "a broker acts in a newer leader epoch than ZooKeeper knows", append(slices.Clone(fromStates), FromPositions),
+		{EpochBehindBroker, model.SeverityCritical, "a broker acts in a newer leader epoch than ZooKeeper knows", append(slices.Clone(fromStates), FromPositions, FromTransitions),
 			"ZooKeeper has lost a decision that brokers follow. The next election reuses an epoch, and brokers ignore it.",
 			"ZooKeeper was restored from a backup, or lost writes; the state was edited by hand.",
 			"The fix writes the same decision with an epoch past the highest that a broker acts in; a new controller then sends it.", epochBehindBroker},
@@ -85,6 +85,10 @@ func stateMissing(s *scene, add report) {
 		fix := "kctl controller move --yes"
 		if dead := notIn(n.Replicas, s.live); len(dead) == len(n.Replicas) {
 			fix = startBroker(dead...)
+		} else if m := s.ofMetadata(tp); m.Leader >= 0 && len(m.ISR) > 0 {
+			st := znode.State{LeaderAndISR: pastEpoch(m, m.LeaderEpoch)}
+			st.ControllerEpoch = max(s.Tree.ControllerEpoch, 0)
+			fix = fmt.Sprintf("kctl zk create %s %s --break-glass --yes   # then kctl controller move --yes", model.ShellWord(pathOf(tp)), model.ShellQuote(string(st.Encode())))
 		}
 		add(tp.String(), fmt.Sprintf("%s does not exist; replicas %s", pathOf(tp), IDList(n.Replicas)), fix)
 	})
@@ -95,6 +99,23 @@ func stateUnknownFields(s *scene, add report) {
 		if len(n.UnknownFields) > 0 {
 			add(tp.String(), "fields "+strings.Join(n.UnknownFields, ", "), "kctl leader-and-isr get "+target(tp)+" -o json")
 		}
+	})
+}
+
+// edited calls fn for every state node that is not what the brokers follow, with the command that writes back what they do. A
+// controller reads the node when it next decides, or when it is replaced; until then metadata has nothing wrong.
+func (s *scene) edited(fn func(n *model.StateNode, p *model.Partition, fix string)) {
+	s.states(func(n *model.StateNode, tp cluster.TopicPartition) {
+		p := s.parts[tp]
+		if n.Err != "" || n.Missing || p == nil || p.Leader < 0 || !p.InSync(p.Leader) || n.Leader == p.Leader && slices.Equal(n.ISR, p.ISR) {
+			return
+		}
+		want := s.ofMetadata(tp)
+		if n.LeaderEpoch <= want.LeaderEpoch {
+			fn(n, p, s.writeState(n, tp, want))
+			return
+		}
+		fn(n, p, s.writeState(n, tp, pastEpoch(want, n.LeaderEpoch))+"   # then kctl controller move --yes")
 	})
 }
 

@@ -175,6 +175,15 @@ func target(tp cluster.TopicPartition) string {
 	return model.ShellWord(fmt.Sprintf("%s:%d", tp.Topic, tp.Partition))
 }
 
+// Also are sources that a check looks into where they can be read, and does without elsewhere.
+func Also(id string) []Source {
+	switch id {
+	case LeaderNotInISR, NotAReplica:
+		return []Source{FromZooKeeper}
+	}
+	return nil
+}
+
 // some writes the first few of many, and how many there are.
 func some(items []string) string {
 	const shown = 5

@@ -151,7 +151,7 @@ func needs(checks []string) []check.Source {
 	var out []check.Source
 	for _, c := range check.Checks() {
 		if slices.Contains(checks, c.ID) {
-			out = append(out, c.Needs...)
+			out = append(append(out, c.Needs...), check.Also(c.ID)...)
 		}
 	}
 	return out
