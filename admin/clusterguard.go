@@ -25,11 +25,27 @@ func (c *Client) VerifyCluster(ctx context.Context) (id string, err error) {
 		return c.ClusterID(), nil
 	}
 	if c.HasZooKeeper() {
-		if _, err := c.zookeeper(ctx); errors.Is(err, ErrOtherCluster) {
+		zk, err := c.zookeeper(ctx)
+		if errors.Is(err, ErrOtherCluster) {
 			return "", err
+		}
+		if err == nil {
+			return storedClusterID(zk.Do(ctx, zkutil.AnySession, zkop.Request{Kind: zkop.Get, Path: znode.ClusterIDPath})[0]), nil
 		}
 	}
 	return "", nil
+}
+
+// storedClusterID is the id in an answer about its znode; empty when there is none, as before the first broker starts.
+func storedClusterID(r zkop.Response) string {
+	if r.Err != nil {
+		return ""
+	}
+	id, err := znode.DecodeClusterID(r.Data)
+	if err != nil {
+		return ""
+	}
+	return id
 }
 
 // otherCluster compares an id that was read with the one that is expected.
@@ -50,12 +66,5 @@ func (c *Client) guardZooKeeper(ctx context.Context, zk zkutil.Client) error {
 		return nil
 	}
 	r := zk.Do(ctx, zkutil.AnySession, zkop.Request{Kind: zkop.Get, Path: znode.ClusterIDPath})[0]
-	if r.Err != nil {
-		return nil
-	}
-	id, err := znode.DecodeClusterID(r.Data)
-	if err != nil {
-		return nil
-	}
-	return c.otherCluster("the servers of "+c.cfg.ZooKeeper.String(), id)
+	return c.otherCluster("the servers of "+c.cfg.ZooKeeper.String(), storedClusterID(r))
 }

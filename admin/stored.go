@@ -109,12 +109,10 @@ func (c *Client) accessFacts(ctx context.Context) (*plan.StoredFacts, error) {
 	slices.Sort(f.Registered)
 	ctl, err := znode.DecodeController(rs[1].Data)
 	f.KRaft = rs[1].Err == nil && err == nil && ctl.KRaftEpoch >= 0 || rs[2].Err == nil && len(rs[2].Data) > 0
-	if rs[3].Err == nil {
-		if id, err := znode.DecodeClusterID(rs[3].Data); err == nil {
-			c.mu.Lock()
-			c.id = id
-			c.mu.Unlock()
-		}
+	if id := storedClusterID(rs[3]); id != "" {
+		c.mu.Lock()
+		c.id = id
+		c.mu.Unlock()
 	}
 	if f.Used = slices.ContainsFunc(rs[4].Children, ofKafka); f.Used {
 		return f, nil

@@ -269,6 +269,13 @@ func TestUseStored(t *testing.T) {
 			t.Errorf("break glass, %v: %s, %v", cause, said, err)
 		}
 	}
+	if id, err := c.VerifyCluster(t.Context()); id != "" || err != nil {
+		t.Errorf("cluster %q, %v", id, err)
+	}
+	m.put(t, "/cluster/id", `{"version":"1","id":"E3ClF0gORC6KlDrpd1XecQ"}`)
+	if id, err := c.VerifyCluster(t.Context()); id != "E3ClF0gORC6KlDrpd1XecQ" || err != nil {
+		t.Errorf("cluster %q, %v", id, err)
+	}
 	m.put(t, "/migration", `{"version":0}`)
 	if said, err := use(down, StoredUse{}); !strings.Contains(said, "KRaft") || err != nil {
 		t.Errorf("migration: %s, %v", said, err)

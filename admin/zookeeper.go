@@ -43,7 +43,7 @@ func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
 	switch {
 	case errors.Is(err, zkutil.ErrNoChroot):
 		e.Kind = NotFound
-		e.Hint = "check the path behind the servers in --zookeeper; without a path the root is used"
+		e.Hint = "check the path behind the servers in --zookeeper; without a path the root is used; before a cluster's first broker starts: kctl zk create /PATH -z HOST:PORT"
 	case errors.Is(err, zkutil.ErrKafkaBroker), caller.Err() == nil && c.kafkaBehind(ctx, err): // who waits no longer gets no diagnosis
 		e.Msg, e.Err = "ZooKeeper "+c.cfg.ZooKeeper.String()+": this is a Kafka broker, not a ZooKeeper server", nil
 		e.Hint = "this is a broker's address: give it with -b, and ZooKeeper's (usually port 2181) with -z"
