@@ -25,13 +25,10 @@ var elsewhere = map[string]string{
 	"docs markdown": "cmd/internal/cli/docs_test.go TestReferenceIsWhole",
 }
 
-const onKafka = "cmd/internal/cli/peers_configs_test.go: the brokers of these tests have no quotas, users and ACLs"
-
 // elsewhereJournaled are commands that change something and write no entry of their own in these tests, and why.
 var elsewhereJournaled = map[string]string{
-	"history undo": "the command that it runs writes the entry",
-	"produce":      "records are data, not state: they cannot be taken back, and a journal of them would be a second log",
-	"acls create":  onKafka, "acls delete": onKafka, "quotas set": onKafka, "quotas delete": onKafka, "users set": onKafka, "users delete": onKafka,
+	"history undo":       "the command that it runs writes the entry",
+	"produce":            "records are data, not state: they cannot be taken back, and a journal of them would be a second log",
 	"transactions abort": "cmd/internal/cli/groups_peers_test.go TestPeerTransactions: the brokers of these tests have no transactions",
 }
 
