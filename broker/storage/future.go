@@ -113,8 +113,7 @@ func (m *Manager) CreateFuture(tp cluster.TopicPartition, dir string) (*Log, err
 	if err != nil {
 		return nil, err
 	}
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	current, ok := m.Log(tp)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", tp, ErrClosed)
@@ -167,12 +166,11 @@ func (m *Manager) setFuture(tp cluster.TopicPartition, l *Log) {
 
 // DeleteFuture ends a move: the future log is marked deleted, durably. None is no error.
 func (m *Manager) DeleteFuture(tp cluster.TopicPartition) error {
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	return m.deleteFuture(tp)
 }
 
-// deleteFuture is called under createMu, before a current log is taken away.
+// deleteFuture is called in the partition's turn, before a current log is taken away.
 func (m *Manager) deleteFuture(tp cluster.TopicPartition) error {
 	l, ok := m.Future(tp)
 	if !ok {
@@ -234,11 +232,10 @@ func (m *Manager) Promote(tp cluster.TopicPartition) (*Log, error) {
 	if !ok || !moving {
 		return nil, fmt.Errorf("%s: %w", tp, ErrNoFuture)
 	}
-	if err := next.take(current); err != nil { // most of the disk's work: it keeps no other log from being made
+	if err := next.take(current); err != nil { // most of the disk's work, not yet in the partition's turn
 		return nil, err
 	}
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	if l, ok := m.Future(tp); !ok || l != next {
 		return nil, fmt.Errorf("%s: %w", tp, ErrNoFuture)
 	}

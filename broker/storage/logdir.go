@@ -184,7 +184,7 @@ func (d *logDir) checkpointHW(m *Manager, hw map[cluster.TopicPartition]int64) e
 // forget takes out of the checkpoints, durably, what they say of a log of the partition that was here before. It must not
 // count for the next one: recovery would believe that records are durable which are not, and start and high watermark would
 // be those of other records. The checkpoints are written anew soon after a deletion anyway, so this seldom writes, and then
-// for all that were deleted. The partition has no log in the directory; callers hold createMu.
+// for all that were deleted. The partition has no log in the directory; callers have its turn.
 func (d *logDir) forget(m *Manager, tp cluster.TopicPartition) error {
 	d.mu.Lock()
 	_, recovery := d.recovery[tp]

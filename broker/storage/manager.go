@@ -16,7 +16,7 @@ import (
 // Manager owns the log directories and every Log in them. Safe for concurrent use; Housekeep has one caller at
 // a time.
 //
-// Lock order: createMu, a Log's locks, a directory's mu, mu, which is held over no I/O.
+// Lock order: changes, a Log's locks, a directory's mu, mu, which is held over no I/O.
 type Manager struct {
 	fs   vfs.FS
 	opts ManagerOptions
@@ -26,7 +26,7 @@ type Manager struct {
 
 	loaded atomic.Bool // all directories were read
 
-	createMu  sync.Mutex // one creation or deletion of a log at a time
+	changes   changes
 	bigUnpack sync.Mutex // one large batch is unpacked at a time; guards nothing else, innermost
 
 	mu      sync.RWMutex
@@ -115,8 +115,7 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 	if !validTopic(tp.Topic) || tp.Partition < 0 {
 		return nil, fmt.Errorf("create log of topic %q partition %d: invalid name", tp.Topic, tp.Partition)
 	}
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	if l, ok := m.Log(tp); ok {
 		if err := l.SetTopicID(topicID); err != nil {
 			return nil, err
@@ -125,13 +124,18 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 		l.wake()
 		return l, nil
 	}
-	d := m.takePreferred(tp)
-	if d == nil {
-		var err error
-		if d, err = m.pickDir(); err != nil {
-			return nil, err
-		}
+	d, err := m.place(tp)
+	if err != nil {
+		return nil, err
 	}
+	l, err := m.createIn(d, tp, topicID, cfg)
+	if err != nil {
+		d.logs.Add(-1)
+	}
+	return l, err
+}
+
+func (m *Manager) createIn(d *logDir, tp cluster.TopicPartition, topicID cluster.TopicID, cfg Config) (*Log, error) {
 	if err := m.eachDir(func(d *logDir) error { return d.forget(m, tp) }); err != nil {
 		return nil, fmt.Errorf("create log %s in %s: %w", tp, d.path, err)
 	}
@@ -147,7 +151,6 @@ func (m *Manager) Create(tp cluster.TopicPartition, topicID cluster.TopicID, cfg
 		return nil, ErrClosed
 	}
 	m.setLog(tp, l)
-	d.logs.Add(1)
 	return l, nil
 }
 
@@ -161,8 +164,15 @@ func (m *Manager) share(cfg Config) *Config {
 	return m.shared
 }
 
-func (m *Manager) pickDir() (*logDir, error) {
-	var best *logDir
+// place returns the directory for a new log, which counts there from now on, so that logs made at the same time are spread.
+func (m *Manager) place(tp cluster.TopicPartition) (*logDir, error) {
+	best := m.takePreferred(tp)
+	if best != nil {
+		best.logs.Add(1)
+		return best, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, d := range m.dirs {
 		if d.offline() == nil && (best == nil || d.logs.Load() < best.logs.Load()) {
 			best = d
@@ -171,6 +181,7 @@ func (m *Manager) pickDir() (*logDir, error) {
 	if best == nil {
 		return nil, ErrOffline
 	}
+	best.logs.Add(1)
 	return best, nil
 }
 
@@ -228,8 +239,7 @@ func (m *Manager) Delete(tp cluster.TopicPartition) error {
 // markDeleted takes the log out of the table and renames its folder. entry is the generation of the new name,
 // for syncEntry. l is nil when there is no such log.
 func (m *Manager) markDeleted(tp cluster.TopicPartition) (l *Log, entry int64, err error) {
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	if err := m.deleteFuture(tp); err != nil {
 		return nil, 0, err
 	}
@@ -345,8 +355,8 @@ func (m *Manager) MarkOffline(dir string, reason error) []cluster.TopicPartition
 // clean-shutdown mark; then it releases the locks. The manager is unusable afterwards. High watermarks are
 // written by CheckpointHighWatermarks, which the caller does before. A second Close does nothing.
 func (m *Manager) Close() error {
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	m.changes.closing.Lock()
+	defer m.changes.closing.Unlock()
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 // Kafka does, and kept until an operator removes it; it is not opened again. A partition without a log is no
 // error.
 func (m *Manager) Stray(tp cluster.TopicPartition) error {
-	m.createMu.Lock()
-	defer m.createMu.Unlock()
+	defer m.changes.begin(tp)()
 	if err := m.deleteFuture(tp); err != nil {
 		return err
 	}
