@@ -28,6 +28,7 @@ type SnapshotOptions struct {
 	MinISR        bool         // read min.insync.replicas of every topic
 	Reassignments bool         // read adding and removing replicas
 	Probe         bool         // ask every broker whether it serves
+	Controller    bool         // find the controller in KRaft mode too, where Metadata names any broker
 	Source        model.Source // force one source; empty: protocol, else ZooKeeper
 	NoZooKeeper   bool         // do not add what ZooKeeper knows of brokers and controller
 }
@@ -104,7 +105,8 @@ func (c *Client) snapshotProtocol(ctx context.Context, opts SnapshotOptions) (*m
 	s := &model.Snapshot{At: time.Now(), Source: model.SourceProtocol}
 	s.Brokers, s.Topics, s.Controller, s.ClusterID = fromMetadata(m)
 	var g errgroup.Group
-	var configErr, moveErr error
+	var configErr, moveErr, quorumErr error
+	var quorum *model.Controller
 	var mins map[string]int
 	var moves map[cluster.TopicPartition]cluster.Assignment
 	if opts.MinISR && len(s.Topics) > 0 {
@@ -119,11 +121,15 @@ func (c *Client) snapshotProtocol(ctx context.Context, opts SnapshotOptions) (*m
 	if opts.Probe {
 		g.Go(func() error { c.probeAll(ctx, s.Brokers); return nil })
 	}
+	if opts.Controller {
+		g.Go(func() error { quorum, quorumErr = c.quorumController(ctx); return nil })
+	}
 	_ = g.Wait() // the functions return nil; their errors are parts that are missing
+	setController(s, quorum)
 	for _, e := range []struct {
 		what string
 		err  error
-	}{{"topic configs", configErr}, {"reassignments", moveErr}} {
+	}{{"topic configs", configErr}, {"reassignments", moveErr}, {"controller", quorumErr}} {
 		if e.err != nil {
 			s.Problems = append(s.Problems, model.Problem{Object: e.what, Message: short(e.err)})
 		}

@@ -113,7 +113,7 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 	if r.c.HasZooKeeper() {
 		g.Go(func() error { z, zkErr = r.c.readZKCluster(ctx); return nil })
 	}
-	s, err := r.c.snapshotProtocol(ctx, SnapshotOptions{})
+	s, err := r.c.snapshotProtocol(ctx, SnapshotOptions{Controller: true})
 	_ = g.Wait() // its function returns nil
 	noZooKeeper := needsZooKeeper
 	if zkErr != nil {

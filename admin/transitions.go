@@ -433,7 +433,7 @@ func (c *Client) Health(ctx context.Context, olderThan time.Duration) ([]model.F
 	if c.HasZooKeeper() {
 		wg.Go(func() { ts, _, tsErr = c.Transitions(ctx, TransitionOptions{OlderThan: olderThan}) })
 	}
-	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true})
+	s, err := c.Snapshot(ctx, SnapshotOptions{MinISR: true, Reassignments: true, Probe: true, Controller: true})
 	wg.Wait()
 	if err != nil {
 		return nil, nil, err

@@ -107,6 +107,13 @@ func controllerFindings(in Input) []model.Finding {
 	c := in.Snapshot.Controller
 	live := Live(in.Snapshot)
 	switch {
+	case c.Quorum && c.ID < 0:
+		return []model.Finding{{
+			ID: NoController, Severity: model.SeverityCritical, Object: "cluster",
+			Evidence: fmt.Sprintf("the quorum of the controllers has no leader (epoch %d)", c.Epoch), Fix: "kctl controller describe   # start controllers until most of them run",
+		}}
+	case c.Quorum:
+		return nil // it need not be a broker
 	case c.ID < 0:
 		return []model.Finding{{
 			ID: NoController, Severity: model.SeverityCritical, Object: "cluster",
@@ -120,7 +127,7 @@ func controllerFindings(in Input) []model.Finding {
 		}}
 	}
 	if !in.Snapshot.ZooKeeper {
-		return nil // in KRaft mode each answer names any live broker
+		return nil // the brokers are one source only
 	}
 	var odd []string
 	for i := range in.Snapshot.Brokers {

@@ -43,6 +43,9 @@ type Controller struct {
 	Epoch  int32
 	Since  time.Time // creation of /controller; zero when not known
 	Source Source
+	Quorum bool   // KRaft: the leader of the controllers' quorum, which need not be a broker; Epoch is its epoch
+	Host   string // KRaft: its listener for controllers, where brokers tell it (Kafka 3.9)
+	Port   int32
 }
 
 // Broker is one broker: registered, or only named in a replica list (Live false).

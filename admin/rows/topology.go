@@ -45,7 +45,7 @@ func IDText(id int32) string { return check.IDText(cluster.BrokerID(id)) }
 type Cluster struct {
 	ClusterID       string `json:"clusterId" doc:"the id in /cluster/id"`
 	Controller      int32  `json:"controller" doc:"broker id of the active controller, -1 when there is none"`
-	ControllerEpoch *int32 `json:"controllerEpoch" doc:"text of /controller_epoch; null without ZooKeeper"`
+	ControllerEpoch *int32 `json:"controllerEpoch" doc:"text of /controller_epoch; KRaft: the epoch of the quorum's leader; null when not known"`
 	Brokers         int    `json:"brokers" doc:"registered brokers"`
 	BrokersDown     int    `json:"brokersDown" doc:"brokers named in replica lists that are not registered"`
 	Topics          int    `json:"topics"`
@@ -216,7 +216,7 @@ type Controller struct {
 	Host  string  `json:"host"`
 	Port  int32   `json:"port"`
 	Since *string `json:"since" doc:"creation of /controller, RFC 3339; null without ZooKeeper"`
-	Live  bool    `json:"live" doc:"whether that broker is registered"`
+	Live  bool    `json:"live" doc:"whether that broker is registered, in KRaft mode whether it leads the quorum"`
 	// Source is where the id was read.
 	Source string `json:"source"`
 }
@@ -240,6 +240,9 @@ func OfController(s *model.Snapshot) Controller {
 	c := Controller{ID: int32(s.Controller.ID), Since: TimeText(s.Controller.Since), Source: string(s.Controller.Source)}
 	if s.Controller.Epoch >= 0 {
 		c.Epoch = &s.Controller.Epoch
+	}
+	if s.Controller.Quorum {
+		c.Host, c.Port, c.Live = s.Controller.Host, s.Controller.Port, s.Controller.ID >= 0
 	}
 	for i := range s.Brokers {
 		if s.Brokers[i].ID == s.Controller.ID {

@@ -103,7 +103,7 @@ func New(ctx context.Context, src Source, now func() time.Time) *Loader {
 			return src.GroupLag(ctx, admin.GroupLagOptions{})
 		},
 		snapshot: func() (*model.Snapshot, error) {
-			return src.Snapshot(ctx, admin.SnapshotOptions{Probe: true, MinISR: true})
+			return src.Snapshot(ctx, admin.SnapshotOptions{Probe: true, MinISR: true, Controller: true})
 		},
 		lag: func(t []plan.Target) ([]model.ReplicaPosition, []model.Problem, error) { return src.ReplicaLag(ctx, t) },
 		now: now,

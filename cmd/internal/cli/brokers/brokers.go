@@ -44,7 +44,7 @@ func read(ctx context.Context, f *factory.Factory) (*model.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Snapshot(ctx, admin.SnapshotOptions{Probe: true})
+	return c.Snapshot(ctx, admin.SnapshotOptions{Probe: true, Controller: true})
 }
 
 // withSilent adds registered brokers that did not answer to what is missing.

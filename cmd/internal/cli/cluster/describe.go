@@ -36,7 +36,7 @@ func runDescribe(ctx context.Context, o *describeOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Snapshot(ctx, admin.SnapshotOptions{})
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{Controller: true})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ func newDescribe(f *factory.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe",
 		Short: "Show which broker is the controller, its epoch and since when",
-		Long:  "Show which broker is the controller. Epoch and time are read from ZooKeeper and need -z.",
+		Long: `Show which broker is the controller. Epoch and time are read from ZooKeeper and need -z. In KRaft mode the controllers
+are asked: the leader of their quorum, which need not be a broker, and its epoch.`,
 		Example: `  kctl controller describe
   kctl controller describe -z zk1:2181 -o json`,
 		Args: verb.NoArgs,
@@ -34,7 +35,7 @@ func runDescribe(ctx context.Context, f *factory.Factory) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true})
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, Controller: true})
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,12 @@ func runMove(ctx context.Context, o *moveOptions) error {
 	if err != nil {
 		return err
 	}
+	if kraft, err := c.IsKRaft(ctx); !c.HasZooKeeper() && err == nil && kraft {
+		return &exit.Error{
+			Code: exit.Usage, Msg: "this is a KRaft cluster: its controllers elect one of them, and no request makes them do it anew",
+			Hint: "restart the controller that is active: kctl controller describe",
+		}
+	}
 	if !c.HasZooKeeper() {
 		return &exit.Error{Code: exit.Usage, Msg: "this needs ZooKeeper", Hint: "give its address with -z HOST:PORT/chroot or KCTL_ZOOKEEPER"}
 	}
