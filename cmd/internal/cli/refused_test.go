@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 )
 
 // guarded is a broker, which says that it is both 1 and 2, whose authorizer refuses the requests in deny and lets everything else pass. It
-// holds topic t with partition 0, group g with one offset, and transactional id x.
+// holds topics t and orders, group g with one offset, and transactional id x.
 type guarded struct {
 	addr string
 	deny map[kmsg.Key]bool
@@ -135,7 +136,7 @@ func (b *guarded) handle(key kmsg.Key, req kmsg.Request) kmsg.Response {
 	case *kmsg.ApiVersionsRequest:
 		return everyAPI()
 	case *kmsg.MetadataRequest:
-		return b.metadata()
+		return b.metadata(r)
 	case *kmsg.FindCoordinatorRequest:
 		resp := kmsg.NewPtrFindCoordinatorResponse()
 		for _, k := range r.CoordinatorKeys {
@@ -177,7 +178,7 @@ func (b *guarded) host() (string, int32) {
 	return host, int32(n)
 }
 
-func (b *guarded) metadata() kmsg.Response {
+func (b *guarded) metadata(req *kmsg.MetadataRequest) kmsg.Response {
 	resp := kmsg.NewPtrMetadataResponse()
 	resp.ClusterID, resp.ControllerID = kmsg.StringPtr("guarded"), 1
 	for id := range int32(2) {
@@ -186,16 +187,21 @@ func (b *guarded) metadata() kmsg.Response {
 		mb.Host, mb.Port = b.host()
 		resp.Brokers = append(resp.Brokers, mb)
 	}
-	t := kmsg.NewMetadataResponseTopic()
-	t.Topic, t.ErrorCode = kmsg.StringPtr("t"), 0
-	p := kmsg.NewMetadataResponseTopicPartition()
-	p.Leader, p.LeaderEpoch, p.Replicas, p.ISR = 1, 3, []int32{2, 1}, []int32{1, 2}
-	if b.deny[kmsg.Metadata] {
-		t.ErrorCode = kerr.TopicAuthorizationFailed.Code
-	} else {
-		t.Partitions = append(t.Partitions, p)
+	for name, partitions := range map[string]int32{"t": 1, "orders": 4} {
+		if req.Topics != nil && !slices.ContainsFunc(req.Topics, func(t kmsg.MetadataRequestTopic) bool { return *t.Topic == name }) {
+			continue
+		}
+		t := kmsg.NewMetadataResponseTopic()
+		if t.Topic = kmsg.StringPtr(name); b.deny[kmsg.Metadata] {
+			t.ErrorCode, partitions = kerr.TopicAuthorizationFailed.Code, 0
+		}
+		for n := range partitions {
+			p := kmsg.NewMetadataResponseTopicPartition()
+			p.Partition, p.Leader, p.LeaderEpoch, p.Replicas, p.ISR = n, 1, 3, []int32{2, 1}, []int32{1, 2}
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
 	}
-	resp.Topics = append(resp.Topics, t)
 	return resp
 }
 
@@ -376,7 +382,11 @@ func transactionAnswer(req kmsg.Request, cluster, topic, txn int16) kmsg.Respons
 				p := kmsg.NewDescribeProducersResponseTopicPartition()
 				p.Partition, p.ErrorCode = n, topic
 				a := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
-				if a.ProducerID, a.CurrentTxnStartOffset = 7, 1; topic == 0 {
+				a.ProducerID, a.CurrentTxnStartOffset = 7, 1
+				if rt.Topic == "orders" {
+					a.ProducerID, a.CurrentTxnStartOffset = 4001, 1234
+				}
+				if topic == 0 {
 					p.ActiveProducers = append(p.ActiveProducers, a)
 				}
 				t.Partitions = append(t.Partitions, p)

@@ -20,11 +20,15 @@ import (
 	"kctl/cmd/internal/cli/iostreams"
 )
 
-// asKctl is the variable by which the test binary is kctl.
+// asKctl is the variable by which the test binary is kctl, for real or as an example.
 const asKctl = "SHELLTEST_AS_KCTL"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asKctl) != "" {
+	switch os.Getenv(asKctl) {
+	case "":
+	case "example":
+		os.Exit(asExample())
+	default:
 		os.Exit(cli.Main())
 	}
 	os.Exit(m.Run())

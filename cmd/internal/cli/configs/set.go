@@ -74,7 +74,7 @@ func newDelete(f *factory.Factory) *cobra.Command {
 		Short: "Delete configuration values, so that the inherited ones hold",
 		Example: `  kctl configs delete topic/orders retention.ms
   kctl configs delete broker/1,2,3 follower.replication.throttled.rate --yes
-  kctl configs delete topic/orders retention.ms --expect retention.ms=1000 --dry-run`,
+  kctl configs delete topic/orders retention.ms --expect retention.ms=86400000 --dry-run`,
 		Args: verb.Args(0, -1, "resources and keys"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parse(args, true); err != nil {
