@@ -113,9 +113,19 @@ func metadataRequest(topics []string) *kmsg.MetadataRequest {
 
 const noControllerHint = "when it stays so the brokers have lost ZooKeeper (or the quorum of their controllers): kctl cluster health, kctl doctor"
 
-// askController sends req to the controller. notController tells from the answer that the broker asked is not
-// the controller any more, or not yet: nothing was done then, and the next controller is asked.
+// askController sends a change to the controller: one whose answer is lost may have been made. notController tells from the
+// answer that the broker asked is not the controller any more, or not yet: nothing was done then, and the next controller is asked.
 func (c *Client) askController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
+	return c.seekController(ctx, req, notController, neverSent)
+}
+
+// questionController sends what changes nothing, so that whether it arrived does not matter.
+func (c *Client) questionController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
+	return c.seekController(ctx, req, notController, func(error) bool { return true })
+}
+
+// seekController is askController; harmless tells of an error that came when the time was over whether nothing was done.
+func (c *Client) seekController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool, harmless func(error) bool) (kmsg.Response, error) {
 	var last error
 	for {
 		m, err := c.metadata(ctx, []string{})
@@ -130,8 +140,7 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, notControl
 			if err == nil && !notController(resp) {
 				return resp, nil
 			}
-			question := req.Key() == int16(kmsg.ListPartitionReassignments) // it changes nothing, so whether it arrived does not matter
-			if err != nil && last != nil && ctx.Err() != nil && (question || neverSent(err)) {
+			if err != nil && last != nil && ctx.Err() != nil && harmless(err) {
 				return nil, wrap(last, "find the controller") // as above
 			}
 			if err != nil && !neverSent(err) {

@@ -234,7 +234,7 @@ func (c *Client) reassignments(ctx context.Context) (map[cluster.TopicPartition]
 	if ok, err := c.supports(ctx, req.Key()); err != nil || !ok {
 		return nil, err
 	}
-	resp, err := c.askController(ctx, req, func(r kmsg.Response) bool {
+	resp, err := c.questionController(ctx, req, func(r kmsg.Response) bool {
 		return r.(*kmsg.ListPartitionReassignmentsResponse).ErrorCode == kerr.NotController.Code
 	})
 	if err != nil {

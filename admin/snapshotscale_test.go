@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/check"
+	"kctl/admin/cputime"
 )
 
 // largeFake is one broker with many topics and partitions that counts requests and the largest of them.
@@ -110,20 +110,6 @@ func (f *largeFake) configs(req kmsg.Request) kmsg.Response {
 	return r
 }
 
-// spentBy is the processor time that fn takes, client and fake broker together: what else the machine does hardly counts.
-func spentBy(t *testing.T, fn func()) time.Duration {
-	t.Helper()
-	var before, after syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
-		t.Fatal(err)
-	}
-	fn()
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-}
-
 // TestLargeClusterIsReadInFewBoundedRequests: 39,000 partitions of 9,000 topics are read with one Metadata request, and
 // positions and settings with requests of bounded size: never one for each topic, never one for all.
 func TestLargeClusterIsReadInFewBoundedRequests(t *testing.T) {
@@ -173,11 +159,11 @@ func TestReadingIsLinear(t *testing.T) {
 	few, many := newLargeFake(t, 1125, 4875), newLargeFake(t, 9000, 39_000)
 	var leastFew, leastMany time.Duration
 	for n := range 5 {
-		a, b := spentBy(t, func() {
+		a, b := cputime.Spent(t, func() {
 			for range 8 {
 				readLarge(t, few)
 			}
-		}), spentBy(t, func() { readLarge(t, many) })
+		}), cputime.Spent(t, func() { readLarge(t, many) })
 		if n == 0 {
 			leastFew, leastMany = a, b
 		}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"kctl/admin"
+	"kctl/admin/cputime"
 	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/tui"
@@ -75,25 +75,15 @@ func press(name string) tea.KeyMsg {
 	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
 }
 
-// processor is the processor time that the process has used: what else the machine does hardly changes it.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // least is the least processor time of up to five runs, which are ended when one is within the bound; the model is a value, so
 // that each starts from the same. Disturbances only add.
 func least(t *testing.T, bound time.Duration, run func()) time.Duration {
 	t.Helper()
 	best := time.Duration(-1)
 	for range 5 {
-		before := processor(t)
+		before := cputime.Now(t)
 		run()
-		if took := processor(t) - before; best < 0 || took < best {
+		if took := cputime.Now(t) - before; best < 0 || took < best {
 			best = took
 		}
 		if best < bound {

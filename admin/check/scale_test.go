@@ -2,11 +2,11 @@ package check_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
 	"kctl/admin/check"
+	"kctl/admin/cputime"
 	"kctl/admin/model"
 	"kctl/zkutil/cluster"
 )
@@ -66,16 +66,6 @@ func broken(topics int) *check.Facts {
 	return f
 }
 
-// processor is the processor time that the process has used: what else the machine does hardly changes it.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // TestDiagnosisIsLinear: eight times the partitions, all of them broken, cost about eight times as much (somewhat more: the
 // few hardly need the garbage collector), not sixty-four; and what is allocated for each stays the same.
 func TestDiagnosisIsLinear(t *testing.T) {
@@ -85,9 +75,9 @@ func TestDiagnosisIsLinear(t *testing.T) {
 	findings := map[int]int{}
 	for round := 0; round < 2 || round < 6 && least[many] > 24*least[few]; round++ { // disturbances only add: the least counts
 		for n, facts := range f {
-			before := processor(t)
+			before := cputime.Now(t)
 			d := check.Diagnose(facts, nil)
-			took := processor(t) - before
+			took := cputime.Now(t) - before
 			if least[n] == 0 || took < least[n] {
 				least[n] = took
 			}

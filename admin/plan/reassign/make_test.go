@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"kctl/admin/cputime"
 	"kctl/zkutil/cluster"
 )
 
@@ -393,13 +393,13 @@ func TestMakeLarge(t *testing.T) {
 	planned := func(times int, parts []Partition) time.Duration {
 		var p *Plan
 		var err error
-		before := processor(t)
+		before := cputime.Now(t)
 		for range times {
 			if p, err = Make(brokers, parts, Goal{Balance: true, Leaders: true, Racks: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		took := processor(t) - before
+		took := cputime.Now(t) - before
 		low, high := spread(p, func(l Load) int { return l.ReplicasAfter })
 		ll, lh := spread(p, func(l Load) int { return l.LeadersAfter })
 		if high-low > 1 || lh-ll > 1 || len(p.Moves) == 0 {
@@ -414,14 +414,4 @@ func TestMakeLarge(t *testing.T) {
 	if t.Logf("5,000 partitions eight times: %s, 40,000: %s", few, many); many > 4*few {
 		t.Errorf("40,000 partitions cost %.1f times as much as 5,000 eight times", float64(many)/float64(few))
 	}
-}
-
-// processor is the processor time that the process has used: what else the machine does hardly changes it.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"kctl/admin/cputime"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/output"
 )
@@ -125,11 +125,11 @@ func TestManyRowsAreQuick(t *testing.T) {
 	}
 	printed := func(times int, list []row) time.Duration {
 		var got string
-		began := processor(t)
+		began := cputime.Now(t)
 		for range times {
 			got = print(t, output.Printer{Format: output.Table, TTY: true}, list)
 		}
-		took := processor(t) - began
+		took := cputime.Now(t) - began
 		if n := strings.Count(got, "\n"); n != len(list)+1 {
 			t.Fatalf("%d lines", n)
 		}
@@ -143,14 +143,4 @@ func TestManyRowsAreQuick(t *testing.T) {
 	if t.Logf("%d rows eight times: %s, %d rows: %s", len(few), leastFew, len(many), leastMany); leastMany > 4*leastFew {
 		t.Errorf("%d rows cost %.1f times as much as %d eight times", len(many), float64(leastMany)/float64(leastFew), len(few))
 	}
-}
-
-// processor is the processor time that the process has used: what else the machine does hardly changes it.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
