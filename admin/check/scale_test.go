@@ -98,3 +98,26 @@ func TestDiagnosisIsLinear(t *testing.T) {
 		t.Errorf("%.1f allocations for each finding, %.1f where there are eight times as many", a, b)
 	}
 }
+
+// TestEachCheckIsLinear: the same of every check by itself, so that one which grows with the square is found however little it is of
+// the whole. A comparison of each of 12,000 partitions with each other takes more than small; what is below it is no such thing.
+func TestEachCheckIsLinear(t *testing.T) {
+	const few, many, small = 150, 1200, 30 * time.Millisecond
+	least := func(find func() int) time.Duration {
+		best := cputime.Spent(t, func() { find() })
+		for round := 0; round < 4 && best > small/8; round++ { // disturbances only add: the least counts
+			best = min(best, cputime.Spent(t, func() { find() }))
+		}
+		return best
+	}
+	base, ran := check.Finders(broken(few)), 0
+	for id, find := range check.Finders(broken(many)) {
+		ran++
+		if took := least(find); took > small && took > 24*least(base[id]) {
+			t.Errorf("%s: %d partitions take %s, %d take %s", id, few*10, least(base[id]), many*10, took)
+		}
+	}
+	if ran < 60 {
+		t.Errorf("only %d checks ran", ran)
+	}
+}
