@@ -166,7 +166,7 @@ func (w *wire) tags(out map[string]any, fs []field, version int16) {
 				known = true
 			}
 		}
-		if !known && w.err == nil {
+		if !known && w.err == nil && !(&layout{fields: fs}).secret() {
 			out["tag"+strconv.FormatUint(tag, 10)] = hex.EncodeToString(body.b)
 		}
 		if w.err == nil {

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -35,9 +36,9 @@ func TestDecodeMetadata(t *testing.T) {
 		{"cut", "\x01\x02\x00\x05t", "topic-record", "null", "it ends in the middle"},
 		{"an array longer than the record", "\x01\x03\x00\x00\x00\x00\x01" + uuidBytes + "\xff\xff\xff\x07", "partition-record", "null", "it ends in the middle"},
 		{"left over", "\x01\x14\x00\x00\x00", "no-op-record", "{}", "1 bytes are left over"},
-		{"unknown type", "\x01\x63\x03\xaa", "unknown", "null", "record type 99 is not known"},
-		{"unknown version", "\x01\x02\x07\xaa", "topic-record", "null", "version 7 is not known: the newest is 0"},
-		{"unknown frame", "\x02\x02\x07", "unknown", "null", "frame version 2 is not known"},
+		{"unknown type", "\x01\x63\x03\xaa", "unknown", "null", "record type 99 is not known; its 1 bytes may hold a secret and are not shown"},
+		{"unknown version", "\x01\x02\x07\xaa", "topic-record", "null", "version 7 is not known: the newest is 0; its 1 bytes may hold a secret and are not shown"},
+		{"unknown frame", "\x02\x02\x07", "unknown", "null", "frame version 2 is not known; its 2 bytes may hold a secret and are not shown"},
 		{"nothing", "", "unknown", "null", "a value of 0 bytes has no frame"},
 	} {
 		d := DecodeMetadata(nil, []byte(tc.value))
@@ -45,7 +46,7 @@ func TestDecodeMetadata(t *testing.T) {
 			t.Errorf("%s: %s %s %q\nwant %s %s %q", tc.name, d.Type, dataOf(t, d), d.Problem, tc.kind, tc.data, tc.problem)
 		}
 	}
-	if d := DecodeMetadata(nil, []byte("\x01\x63\x03\xaa\xbb")); d.Hex != "aabb" || *d.Version != 3 {
+	if d := DecodeMetadata(nil, []byte("\x01\x63\x03\xaa\xbb")); d.Hex != "" || *d.Version != 3 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -110,7 +111,23 @@ func TestSecretsOfDamagedRecords(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
-	if d := DecodeMetadata(nil, []byte("\x01\x02\x05topic")); d.Hex == "" {
+	for name, value := range map[string]string{
+		"a newer version": "\x01\x02\x05secret", "a type that is not known": "\x01\x63\x00secret", "a frame that is not known": "\x02secret",
+		"a tag of a credential":   "\x01\x0b\x00" + whole[:len(whole)-1] + "\x01\x63\x06secret",
+		"a setting":               "\x01\x04\x00\x04\x021\x16ssl.keystore.password\x07secret\x00",
+		"a setting that is long":  "\x01\x04\x00\x04\x021\x16ssl.keystore.password\x07secret\x00more",
+		"a setting that is short": "\x01\x04\x00\x04\x021\x16ssl.keystore.password\x08secret",
+	} {
+		d := DecodeMetadata(nil, []byte(value))
+		all, err := json.Marshal(d)
+		if err != nil || strings.Contains(string(all), "secret\"") || strings.Contains(string(all), hex.EncodeToString([]byte("secret"))) {
+			t.Errorf("%s: %s %v", name, all, err)
+		}
+	}
+	if d := DecodeMetadata(nil, []byte("\x01\x04\x00\x04\x021\x16ssl.keystore.password\x07secret\x00")); d.Problem != "" || d.Data["value"] != "***" {
+		t.Errorf("%+v", d)
+	}
+	if d := DecodeMetadata(nil, []byte("\x01\x02\x00\x05t")); d.Hex == "" {
 		t.Errorf("a record without secrets shows what could not be read: %+v", d)
 	}
 }

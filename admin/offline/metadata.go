@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+
+	"kctl/admin/plan"
 )
 
 // metadataFrame is the version of the frame around each record of __cluster_metadata.
@@ -25,7 +27,7 @@ var metadataRecords = map[uint64]metadataRecord{
 	3: {"partition-record", fields(2, of("partitionId", int32T), of("topicId", uuidT), list("replicas", int32T), list("isr", int32T), list("removingReplicas", int32T),
 		list("addingReplicas", int32T), of("leader", int32T), of("leaderRecoveryState", int8T).tagged(0), of("leaderEpoch", int32T), of("partitionEpoch", int32T),
 		list("directories", uuidT).since(1), list("eligibleLeaderReplicas", int32T).orNull().since(2).tagged(1), list("lastKnownElr", int32T).orNull().since(2).tagged(2))},
-	4: {"config-record", fields(0, of("resourceType", int8T), of("resourceName", stringT), of("name", stringT), of("value", stringT).orNull())},
+	4: {configRecord, fields(0, of("resourceType", int8T), of("resourceName", stringT), of("name", stringT), of("value", stringT).orNull())},
 	5: {"partition-change-record", fields(2, of("partitionId", int32T), of("topicId", uuidT), list("isr", int32T).orNull().tagged(0), of("leader", int32T).tagged(1),
 		list("replicas", int32T).orNull().tagged(2), list("removingReplicas", int32T).orNull().tagged(3), list("addingReplicas", int32T).orNull().tagged(4),
 		of("leaderRecoveryState", int8T).tagged(5), list("directories", uuidT).orNull().since(1).tagged(8),
@@ -61,15 +63,15 @@ func features() field {
 }
 
 // DecodeMetadata reads a record of __cluster_metadata, or of a snapshot of it: a frame version, the type, its version (all
-// unsigned varints) and the fields. A type or version that is not known is named by its number, with its bytes, unless the
-// type is one of secrets.
+// unsigned varints) and the fields. A type or version that is not known is named by its number, without its bytes: nobody can tell
+// whether they hold a secret. Bytes of a known record that is damaged are shown unless it is one of secrets.
 func DecodeMetadata(_, value []byte) Decoded {
 	frame, n := binary.Uvarint(value)
 	if n <= 0 {
 		return undecoded("a value of %d bytes has no frame", len(value))
 	}
 	if frame != metadataFrame {
-		return raw(undecoded("frame version %d is not known", frame), value[n:])
+		return undecoded("frame version %d is not known"+unshown, frame, len(value)-n)
 	}
 	rest := value[n:]
 	number, n := binary.Uvarint(rest)
@@ -85,21 +87,37 @@ func DecodeMetadata(_, value []byte) Decoded {
 	v := int16(version)
 	kind, ok := metadataRecords[number]
 	if !ok {
-		d := undecoded("record type %d is not known", number)
+		d := undecoded("record type %d is not known"+unshown, number, len(rest))
 		d.Version = &v
-		return raw(d, rest)
+		return d
 	}
 	d := Decoded{Type: kind.name, Version: &v}
 	data, err := kind.read(rest, v, true)
+	hideSecret(data)
 	d.Data = data
-	if err != nil {
+	switch {
+	case err == nil:
+	case v > kind.newest || kind.secret() || kind.name == configRecord:
+		d.Problem = err.Error() + fmt.Sprintf(unshown, len(rest)) // its bytes hold what is passed over, or may
+	default:
 		d.Problem = err.Error()
-		if kind.secret() {
-			return d // its bytes hold what is passed over
-		}
 		return raw(d, rest)
 	}
 	return d
+}
+
+// unshown says why bytes are not there.
+const unshown = "; its %d bytes may hold a secret and are not shown"
+
+// configRecord may set a key that is a secret.
+const configRecord = "config-record"
+
+// hideSecret takes the value of a key that is a secret, such as a broker's ssl.keystore.password, out of a config record.
+func hideSecret(data map[string]any) {
+	key, _ := data["name"].(string)
+	if value, ok := data["value"].(string); ok && value != "" && plan.SecretKey(key) {
+		data["value"] = "***"
+	}
 }
 
 // raw keeps bytes that could not be decoded.

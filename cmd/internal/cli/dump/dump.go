@@ -119,7 +119,7 @@ be read, the next good one is looked for, and what is between is reported.
 
 --decoder shows what the records of an internal topic say: offsets (__consumer_offsets: commits, classic groups, and those of
 KIP-848, share and streams groups), transactions (__transaction_state), share-state (__share_group_state) and metadata
-(__cluster_metadata of KRaft, and its snapshots, OFFSET-EPOCH.checkpoint). A record of a type or version that is not known is named by its number, with its bytes.`,
+(__cluster_metadata of KRaft, and its snapshots, OFFSET-EPOCH.checkpoint). A record of a type or version that is not known is named by its number; metadata of such are not shown, for they may hold secrets.`,
 		Example: `  kctl dump segment orders-0/00000000000000000000.log
   kctl dump segment --print-data --from-offset 4711 orders-0/00000000000000000000.log
   kctl dump segment --decoder offsets __consumer_offsets-*/*.log -o json | jq 'select(.decoded.group=="billing")'
