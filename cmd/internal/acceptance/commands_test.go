@@ -115,7 +115,7 @@ func scriptCommands(t *testing.T, file string) []string {
 		usage := false
 		for len(words) > 0 {
 			key, _, ok := strings.Cut(words[0], "=")
-			if !ok || key != "rc" && key != "in" && key != "wait" && key != "for" {
+			if !ok || key != "rc" && key != "in" && key != "wait" && key != "has" && key != "for" {
 				break
 			}
 			usage = usage || words[0] == "rc=2"

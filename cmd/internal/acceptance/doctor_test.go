@@ -20,7 +20,7 @@ import (
 )
 
 func doctorCluster(t *testing.T) *brokertest.Cluster {
-	return brokertest.Start(t, 3, "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=3000")
+	return brokertest.Start(t, 3, "auto.leader.rebalance.enable=false")
 }
 
 // TestDoctorScripts runs the scripts of testdoctor, one after the other on one cluster. Beside the commands of TestScripts:
@@ -42,7 +42,7 @@ func TestDoctorScripts(t *testing.T) {
 		Dir: "testdoctor", RequireExplicitExec: true, Cmds: cmds,
 		Setup: func(e *testscript.Env) error {
 			for name, value := range map[string]string{
-				"HOME": e.WorkDir, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ","), "KCTL_ZOOKEEPER": c.ZooKeeper(), "ZK": c.ZooKeeper(),
+				"HOME": e.WorkDir, "KCTL_TIMEOUT": patience, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ","), "KCTL_ZOOKEEPER": c.ZooKeeper(), "ZK": c.ZooKeeper(),
 			} {
 				e.Setenv(name, value)
 			}
@@ -96,9 +96,9 @@ func (l lab) finds(id string) bool {
 
 func (l lab) await(what string, ok func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); pause(l.t) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); pause(l.t) {
 		if time.Now().After(deadline) {
-			l.t.Fatalf("%s: not within 30 s", what)
+			l.t.Fatalf("%s: not within two minutes", what)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (l lab) await(what string, ok func() bool) {
 // TestLabScenarios: every failure of the lab is found by the check it is for, on a real cluster, and is gone after its undo.
 func TestLabScenarios(t *testing.T) {
 	c := doctorCluster(t)
-	l := lab{t, map[string]string{"HOME": t.TempDir(), "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ","), "KCTL_ZOOKEEPER": c.ZooKeeper()}}
+	l := lab{t, map[string]string{"HOME": t.TempDir(), "KCTL_TIMEOUT": patience, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ","), "KCTL_ZOOKEEPER": c.ZooKeeper()}}
 	all := plan.LabScenarios()
 	if len(all) < 8 {
 		t.Fatalf("%d scenarios", len(all))
@@ -129,7 +129,7 @@ func TestLabScenarios(t *testing.T) {
 				t.Fatalf("run: exit %d\n%s%s", code, out, errs)
 			}
 			l.await(s.Finding, func() bool { return l.finds(s.Finding) })
-			if code, out, errs := l.kctl("lab", "undo", s.Name, "--yes", "--timeout", "30s"); code != 0 {
+			if code, out, errs := l.kctl("lab", "undo", s.Name, "--yes"); code != 0 {
 				t.Fatalf("undo: exit %d\n%s%s", code, out, errs)
 			}
 			l.await(s.Finding+" to go", func() bool { return !l.finds(s.Finding) })

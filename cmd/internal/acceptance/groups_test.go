@@ -20,7 +20,7 @@ func TestActiveGroup(t *testing.T) {
 		t.Helper()
 		streams, out, errb := iostreams.Test("a\nb\nc\n")
 		got := cli.Run(t.Context(), args, streams, func(name string) string {
-			return map[string]string{"HOME": home, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ",")}[name]
+			return map[string]string{"HOME": home, "KCTL_TIMEOUT": patience, "KCTL_BOOTSTRAP_SERVER": strings.Join(c.Addrs(), ",")}[name]
 		})
 		if got != want {
 			t.Fatalf("kctl %v: exit %d, want %d\n%s%s", args, got, want, out, errb)
@@ -30,7 +30,7 @@ func TestActiveGroup(t *testing.T) {
 	run(0, "topics", "create", "orders", "--partitions", "1", "--replication-factor", "1")
 	run(0, "produce", "orders")
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Addrs()...), kgo.ConsumerGroup("audit"), kgo.ConsumeTopics("orders"), kgo.ClientID("night-shift"),
-		kgo.InstanceID("shift-1"), kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.InstanceID("shift-1"), kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestActiveGroup(t *testing.T) {
 		t.Error(errs)
 	}
 	cl.Close() // a static member is missed only after its session
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		if out, _ := run(0, "groups", "list", "-o", "name", "--state", "empty"); out == "audit\n" {
 			break

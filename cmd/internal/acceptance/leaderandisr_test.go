@@ -24,7 +24,7 @@ import (
 
 func openAdmin(t *testing.T, c *brokertest.Cluster, zookeeper bool) *admin.Client {
 	t.Helper()
-	cfg := admin.Config{Timeout: 20 * time.Second}
+	cfg := admin.Config{Timeout: time.Minute}
 	var err error
 	if cfg.Bootstrap, err = admin.ParseBootstrap(strings.Join(c.Addrs(), ",")); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func openAdmin(t *testing.T, c *brokertest.Cluster, zookeeper bool) *admin.Clien
 // TestLeaderAndISRSetIsSafe asks for random leaders and ISRs, by the controller and past it: whatever is asked, the stored
 // decision stays safe, its epoch never falls, every replica follows it, and the topic keeps its id.
 func TestLeaderAndISRSetIsSafe(t *testing.T) {
-	c := brokertest.Start(t, 3, "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=3000")
+	c := brokertest.Start(t, 3, "auto.leader.rebalance.enable=false")
 	c.CreateTopic("orders", 1, 3)
 	c.AwaitLeaders("orders", 1)
 	a := openAdmin(t, c, true)
@@ -73,7 +73,7 @@ func TestLeaderAndISRSetIsSafe(t *testing.T) {
 		step := admin.PlanLeaderAndISR(before, w, rapid.SampledFrom(routes).Draw(rt, "route"))
 		if step.Err == nil && step.Plan.Change {
 			route := rapid.SampledFrom(routes).Draw(rt, "route")
-			rs, err := a.ApplyLeaderAndISR(t.Context(), []admin.LeaderAndISRStep{step}, route, 20*time.Second)
+			rs, err := a.ApplyLeaderAndISR(t.Context(), []admin.LeaderAndISRStep{step}, route, time.Minute)
 			switch {
 			case err != nil:
 				rt.Fatal(err)
@@ -128,7 +128,7 @@ func addUnknownField(t *testing.T, c *brokertest.Cluster, tp cluster.TopicPartit
 // awaitFullISR: no ISR sticks, so every replica comes back.
 func awaitFullISR(t *testing.T, facts func() (plan.LeaderAndISRFacts, cluster.TopicID)) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		f, _ := facts()
 		if len(f.State.ISR) == len(f.State.Replicas) {
@@ -149,7 +149,7 @@ type seenChanges struct {
 
 func (s *seenChanges) await(t *testing.T, what string, good func(check.ISRChange) bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		ok, text := slices.ContainsFunc(s.list, good), fmt.Sprint(s.list)
@@ -198,7 +198,7 @@ func startWatch(t *testing.T, a *admin.Client) *seenChanges {
 // TestLeaderAndISRWatch sees creation, an operator's election, a broker's death and return, and deletion, by watches and
 // by polling.
 func TestLeaderAndISRWatch(t *testing.T) {
-	c := brokertest.Start(t, 3, "auto.leader.rebalance.enable=false", "replica.lag.time.max.ms=3000")
+	c := brokertest.Start(t, 3, "auto.leader.rebalance.enable=false")
 	for name, zookeeper := range map[string]bool{"zookeeper": true, "protocol": false} {
 		t.Run(name, func(t *testing.T) {
 			a := openAdmin(t, c, zookeeper)

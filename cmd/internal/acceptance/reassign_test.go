@@ -44,7 +44,7 @@ func (d *disk) save(r *reassign.Run) error {
 // and ends with the replicas as wanted, without a throttle of its own, and with the entries of another owner untouched.
 func TestReassignDiesAtEachStep(t *testing.T) {
 	c := brokertest.Start(t, 3)
-	a, err := admin.Open(t.Context(), admin.Config{Bootstrap: c.Addrs()})
+	a, err := admin.Open(t.Context(), admin.Config{Bootstrap: c.Addrs(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func checkThrottles(t *testing.T, adm *kadm.Client, topic, foreign string) {
 // TestReassignThrottles looks at the settings while a run waits: the lists are added to, a foreign rate stays.
 func TestReassignThrottles(t *testing.T) {
 	c := brokertest.Start(t, 3)
-	a, err := admin.Open(t.Context(), admin.Config{Bootstrap: c.Addrs()})
+	a, err := admin.Open(t.Context(), admin.Config{Bootstrap: c.Addrs(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

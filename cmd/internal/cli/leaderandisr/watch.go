@@ -66,7 +66,7 @@ func runWatch(ctx context.Context, o *watchOptions) error {
 	}
 	opts := admin.ISRWatchOptions{
 		Targets: o.targets, Every: o.interval,
-		Armed: func(n int) { o.f.Say("kctl: watching %d partitions", n) },
+		Armed: func(n int) { o.f.Say("kctl: watching %d partitions", n); o.watch.Armed() },
 		Changed: func(ch check.ISRChange) error {
 			e := rows.OfISRChange(ch, o.f.Now())
 			if err := verb.Event(p, rows.LeaderAndISREventKind, e, e.Line()); err != nil {

@@ -15,6 +15,8 @@ type Follow struct {
 	count int
 	limit time.Duration
 	seen  int
+	stop  context.CancelFunc // of the running watch
+	timer *time.Timer        // nil: the watch does not stand yet, or has no end
 }
 
 // errEnough ends a watch whose count is reached.
@@ -34,17 +36,26 @@ func (f *Follow) Check() error {
 	return nil
 }
 
-// Run calls watch with a context that ends with --for. An end by --for or --count is none by error.
+// Run calls watch with a context that ends with --for, whose time begins with Armed. An end by --for or --count is none by error.
 func (f *Follow) Run(ctx context.Context, watch func(context.Context) error) error {
+	ctx, f.stop = context.WithCancel(ctx)
+	defer f.stop()
+	err := watch(ctx)
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// Armed says that the watch stands: from now on the time of --for runs. What it takes to reach the cluster and to read it is
+// not watched, and a short --for does not hide that it failed.
+func (f *Follow) Armed() {
 	if f.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.limit)
-		defer cancel()
+		f.timer = time.AfterFunc(f.limit, f.stop)
 	}
-	if err := watch(ctx); !errors.Is(err, errEnough) {
-		return err
-	}
-	return nil
 }
 
 // Seen counts one change; its error ends the watch.

@@ -68,7 +68,7 @@ func runWatch(ctx context.Context, o *watchOptions, paths []string) error {
 	var broken error // an output that takes no more ends the watch with the next change
 	opts := admin.ZnodeWatchOptions{
 		Paths: paths, Recursive: o.recursive,
-		Armed: func(n int) { o.f.Say("kctl: watching %d znodes", n) },
+		Armed: func(n int) { o.f.Say("kctl: watching %d znodes", n); o.watch.Armed() },
 		Gap: func(why string) {
 			o.f.Say("kctl: %s", why)
 			if p.Format.Machine() {
