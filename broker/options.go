@@ -53,6 +53,7 @@ func (b *Broker) controllerOptions() controllershell.Options {
 		InterBrokerListener: b.static.InterBrokerListener,
 		Logger:              b.log,
 		Registerer:          b.reg,
+		TopicID:             b.knownTopicID,
 		Config: controllershell.Config{
 			TransitionTimeout:      v.Millis("leader.transition.timeout.ms"),
 			ImbalanceCheckInterval: time.Duration(v.Long("leader.imbalance.check.interval.seconds")) * time.Second,
@@ -63,6 +64,19 @@ func (b *Broker) controllerOptions() controllershell.Options {
 			RequestTimeout:         v.Millis("controller.socket.timeout.ms"),
 		},
 	}
+}
+
+// knownTopicID is the id of a topic in this broker's metadata, else that of a log of it.
+func (b *Broker) knownTopicID(topic string) (cluster.TopicID, bool) {
+	if t, ok := b.cache.Snapshot().Topic(topic); ok && !t.ID.IsZero() {
+		return t.ID, true
+	}
+	for _, log := range b.store.Logs() {
+		if log.TopicPartition().Topic == topic && !log.TopicID().IsZero() {
+			return log.TopicID(), true
+		}
+	}
+	return cluster.TopicID{}, false
 }
 
 func groupConfig(v config.Values) groupshell.Config {

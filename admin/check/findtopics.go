@@ -29,7 +29,7 @@ func topicChecks() []Check {
 			"The controller cannot read the assignment; a controller that starts now may fail on it.",
 			"An edit by hand or by a tool.", "The fix writes back the assignment and id that the brokers have.", topicMalformed},
 		{TopicIDMissing, model.SeverityWarning, "a topic's znode has lost its topic_id", fromStates,
-			"Brokers have the topic under an id. The next controller gives it a new one, and then every replica refuses its orders (INCONSISTENT_TOPIC_ID).",
+			"Brokers have the topic under an id. The next controller of Apache Kafka gives it a new one, and then every replica refuses its orders (INCONSISTENT_TOPIC_ID); ours writes the old one back where its own broker knows it.",
 			"A tool older than Kafka 2.8 rewrote the znode without the field (CMAK issue 900).",
 			"The fix writes the id that the brokers know back into the znode; do it before the controller changes.", topicIDMissing},
 		{TopicIDMismatch, model.SeverityCritical, "ZooKeeper and the brokers have different ids for a topic", fromStates,

@@ -87,6 +87,8 @@ type Controller struct {
 	zkThen  func([]zkop.Response) // its continuation; nil: none
 	zkRetry func()                // runs at TimerZKRetry
 
+	recalledIDs map[string]cluster.TopicID // of the last TopicIDsRecalled, until its continuation has run
+
 	brokers   map[cluster.BrokerID]*broker
 	topics    map[string]*topic
 	topicByID map[cluster.TopicID]*topic
@@ -149,6 +151,8 @@ func (c *Controller) apply(ev Event) {
 		c.watchFired(ev.Event)
 	case ZKDone:
 		c.zkDone(ev)
+	case TopicIDsRecalled:
+		c.recalled(ev)
 	case Answered:
 		c.answered(ev)
 	case TimerFired:

@@ -40,6 +40,12 @@ type Send struct {
 	Request kmsg.Request
 }
 
+// RecallTopicIDs asks by which ids this broker itself knows topics whose nodes have none. The answer is TopicIDsRecalled with the same ID.
+type RecallTopicIDs struct {
+	ID     uint64
+	Topics []string
+}
+
 // ArmTimer asks for TimerFired at (or soon after) At. Arming an armed timer moves it.
 type ArmTimer struct {
 	Timer Timer
@@ -146,16 +152,17 @@ const (
 	NoteElectionFailed      NoteKind = "controller election failed"
 )
 
-func (ZK) effect()          {}
-func (Connect) effect()     {}
-func (Disconnect) effect()  {}
-func (Send) effect()        {}
-func (ArmTimer) effect()    {}
-func (CancelTimer) effect() {}
-func (RaiseAlert) effect()  {}
-func (ClearAlert) effect()  {}
-func (Reply) effect()       {}
-func (Activated) effect()   {}
-func (Resigned) effect()    {}
-func (JobStarted) effect()  {}
-func (Note) effect()        {}
+func (ZK) effect()             {}
+func (Connect) effect()        {}
+func (Disconnect) effect()     {}
+func (Send) effect()           {}
+func (RecallTopicIDs) effect() {}
+func (ArmTimer) effect()       {}
+func (CancelTimer) effect()    {}
+func (RaiseAlert) effect()     {}
+func (ClearAlert) effect()     {}
+func (Reply) effect()          {}
+func (Activated) effect()      {}
+func (Resigned) effect()       {}
+func (JobStarted) effect()     {}
+func (Note) effect()           {}

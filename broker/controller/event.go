@@ -42,6 +42,13 @@ type ZKDone struct {
 	Responses []zkop.Response
 }
 
+// TopicIDsRecalled answers the RecallTopicIDs effect with the same ID. IDs has those that are known; the others are missing.
+type TopicIDsRecalled struct {
+	At  time.Time
+	ID  uint64
+	IDs map[string]cluster.TopicID
+}
+
 // Answered answers the Send effect with the same Token. With Err set the outcome is unknown: the request
 // may or may not have reached the broker. Exactly one of Response and Err is set.
 type Answered struct {
@@ -106,6 +113,7 @@ func (e SessionStarted) at() time.Time              { return e.At }
 func (e SessionEnded) at() time.Time                { return e.At }
 func (e WatchFired) at() time.Time                  { return e.At }
 func (e ZKDone) at() time.Time                      { return e.At }
+func (e TopicIDsRecalled) at() time.Time            { return e.At }
 func (e Answered) at() time.Time                    { return e.At }
 func (e TimerFired) at() time.Time                  { return e.At }
 func (e ControlledShutdownRequested) at() time.Time { return e.At }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"kctl/broker/invariant"
 	"kctl/zkutil/cluster"
 	"kctl/zkutil/zkop"
 	"kctl/zkutil/znode"
@@ -196,12 +197,49 @@ type idlessTopic struct {
 	version int32
 }
 
-// fillTopicIDs gives an id to topics that have none, as Kafka since 2.8 does. Everything else in the node
-// is kept. A clash with another writer leaves the topic without id until its data watch fires.
+// fillTopicIDs gives an id to topics that have none: the one by which this broker knows the topic, since replicas put a log aside
+// that has another id; else a new one, as Kafka since 2.8 does. Everything else in the node is kept. A clash with another writer
+// leaves the topic without id until its data watch fires.
 func (c *Controller) fillTopicIDs(list []idlessTopic, then func()) {
+	if len(list) == 0 {
+		then()
+		return
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].t.name
+	}
+	c.recall(names, func(known map[string]cluster.TopicID) { c.writeTopicIDs(list, known, then) })
+}
+
+// recall is a round like one with ZooKeeper: whoever calls it must be the running job.
+func (c *Controller) recall(names []string, then func(map[string]cluster.TopicID)) {
+	invariant.Assert(c.zkThen == nil && c.zkRetry == nil, "ids are recalled in the middle of a ZooKeeper round")
+	c.next.zk++
+	c.zkID = c.next.zk
+	c.zkThen = func([]zkop.Response) {
+		ids := c.recalledIDs
+		c.recalledIDs = nil
+		then(ids)
+	}
+	c.emit(RecallTopicIDs{ID: c.zkID, Topics: names})
+}
+
+func (c *Controller) recalled(ev TopicIDsRecalled) {
+	if ev.ID == c.zkID {
+		c.recalledIDs = ev.IDs
+	}
+	c.zkDone(ZKDone{At: ev.At, ID: ev.ID})
+}
+
+func (c *Controller) writeTopicIDs(list []idlessTopic, known map[string]cluster.TopicID, then func()) {
 	ops := make([]writeOp, len(list))
 	for i := range list {
-		list[i].value.ID = c.newTopicID(list[i].t.name)
+		id := known[list[i].t.name]
+		if id.IsZero() || c.topicByID[id] != nil {
+			id = c.newTopicID(list[i].t.name)
+		}
+		list[i].value.ID = id
 		ops[i] = setOp(znode.TopicPath(list[i].t.name), list[i].value.Encode(), list[i].version)
 	}
 	c.write(ops, func(results []writeResult) {

@@ -48,7 +48,8 @@ type node struct {
 	metadata        map[cluster.TopicPartition]kmsg.UpdateMetadataRequestTopicPartition
 	full            int // LeaderAndISR requests of type full
 	requests        int
-	brokers         []int32 // of the last UpdateMetadata
+	brokers         []int32                    // of the last UpdateMetadata
+	ids             map[string]cluster.TopicID // as UpdateMetadata told them
 }
 
 func newWorld(t testing.TB) *world {
@@ -111,6 +112,7 @@ func (w *world) start(id cluster.BrokerID, cfg Config, stand bool) *node {
 	}
 	n.leaderEpochs, n.failedDir = map[cluster.TopicPartition]int32{}, map[cluster.TopicPartition]bool{}
 	n.metadata = map[cluster.TopicPartition]kmsg.UpdateMetadataRequestTopicPartition{}
+	n.ids = map[string]cluster.TopicID{}
 	n.controllerEpoch = -1
 	w.openSession(n, stand)
 	return n
@@ -148,8 +150,17 @@ func (w *world) expire(n *node, told bool) {
 
 // step applies an event and takes in the effects.
 func (w *world) step(n *node, ev Event) {
+	var recall *RecallTopicIDs
+	defer func() {
+		if recall != nil {
+			w.step(n, TopicIDsRecalled{At: w.now, ID: recall.ID, IDs: n.ids})
+		}
+	}()
 	for _, e := range n.ctl.Step(ev, nil) {
 		switch e := e.(type) {
+		case RecallTopicIDs:
+			w.log("%d recalls the ids of %s", n.id, strings.Join(e.Topics, ","))
+			recall = &e
 		case ZK:
 			n.zk = append(n.zk, e)
 		case Send:
@@ -435,6 +446,7 @@ func (n *node) updateMetadata(req *kmsg.UpdateMetadataRequest) {
 				continue
 			}
 			n.metadata[tp] = p
+			n.ids[t.Topic] = t.TopicID
 		}
 	}
 }

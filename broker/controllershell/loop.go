@@ -198,6 +198,8 @@ func (l *loop) carryOut(e controller.Effect, logged *logBudget) {
 	case controller.ZK:
 		l.zkQueue = append(l.zkQueue, e)
 		l.runZK()
+	case controller.RecallTopicIDs:
+		l.again = append(l.again, controller.TopicIDsRecalled{At: l.s.opts.Now(), ID: e.ID, IDs: l.s.recall(e.Topics)})
 	case controller.Send:
 		l.send(e)
 	case controller.Connect:

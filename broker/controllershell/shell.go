@@ -37,6 +37,22 @@ type Options struct {
 	Registerer          prometheus.Registerer // nil: no metrics
 	Config              Config
 	Now                 func() time.Time // nil: time.Now
+	// TopicID is the id by which this broker knows a topic, from its metadata or its logs; nil: none is known. It may be called at any time.
+	TopicID func(topic string) (cluster.TopicID, bool)
+}
+
+// recall looks up the ids of topics.
+func (s *Shell) recall(topics []string) map[string]cluster.TopicID {
+	ids := map[string]cluster.TopicID{}
+	for _, name := range topics {
+		if s.opts.TopicID == nil {
+			break
+		}
+		if id, ok := s.opts.TopicID(name); ok {
+			ids[name] = id
+		}
+	}
+	return ids
 }
 
 // Config is what an operator may set. Zero durations mean the defaults of broker/controller.Config.

@@ -25,6 +25,8 @@ func (n *node) ctlEffect(eff controller.Effect) {
 		n.ctlZK(e)
 	case controller.Send:
 		n.ctlSend(e)
+	case controller.RecallTopicIDs: // every topic has its id here
+		n.at(n.inc, s.now, "topic ids recalled", func() { n.ctlStep(controller.TopicIDsRecalled{At: s.now, ID: e.ID}) })
 	case controller.ArmTimer:
 		n.ctlTimers[e.Timer].cancel()
 		n.ctlTimers[e.Timer] = n.at(n.inc, e.At, "controller timer", func() {
