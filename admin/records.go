@@ -188,6 +188,7 @@ type ConsumeOptions struct {
 	Max           int64         // stop after so many; 0: until ctx ends
 	Until         time.Duration // stop after so long without a record; 0: never
 	ReadCommitted bool
+	Drained       func() error // called when what the brokers sent was handed out, before it is committed; nil: nothing
 }
 
 // Record is a consumed record.
@@ -336,25 +337,41 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left rem
 			p.since = time.Time{}
 			p.dials.arrived()
 		}
-		for it := fs.RecordIter(); !it.Done(); {
-			r := it.Next()
-			if o.To != nil && !left.takes(r) || r.Attrs.IsControl() {
-				continue
-			}
-			if err := fn(recordOf(r)); err != nil {
-				return n, err
-			}
-			if o.Group != "" {
-				cl.MarkCommitRecords(r)
-			}
-			if n++; o.Max > 0 && n >= o.Max {
-				return n, nil
-			}
+		full, err := handOut(cl, fs, &n, o, left, fn)
+		if err != nil || full {
+			return n, err
 		}
 		if idle && fs.Empty() || o.To != nil && len(left) == 0 {
 			return n, nil
 		}
 	}
+}
+
+// handOut gives fn the records of one answer, has them printed, and then marks them to be committed for the group: what a reader
+// that went away did not get is read again. full tells that there are as many as were wanted.
+func handOut(cl *kgo.Client, fs kgo.Fetches, n *int64, o ConsumeOptions, left remaining, fn func(*Record) error) (full bool, err error) {
+	var given []*kgo.Record
+	for it := fs.RecordIter(); !it.Done() && !full; {
+		r := it.Next()
+		if o.To != nil && !left.takes(r) || r.Attrs.IsControl() {
+			continue
+		}
+		if err := fn(recordOf(r)); err != nil {
+			return false, err
+		}
+		if o.Group != "" {
+			given = append(given, r)
+		}
+		*n++
+		full = o.Max > 0 && *n >= o.Max
+	}
+	if o.Drained != nil {
+		if err := o.Drained(); err != nil {
+			return false, err
+		}
+	}
+	cl.MarkCommitRecords(given...)
+	return full, nil
 }
 
 // where names what an error of polling concerns; those of a group name no partition.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -162,20 +161,10 @@ func runConsume(ctx context.Context, o *consumeOptions) error {
 		return err
 	}
 	w := bufio.NewWriterSize(o.f.IO.Out, 64<<10)
-	live := o.f.IO.OutTTY
-	flushed := time.Now()
 	ctx, stop := o.f.IO.UntilReaderGone(ctx)
 	defer stop()
-	_, err = c.Consume(ctx, o.opts, func(r *admin.Record) error {
-		if err := o.write(w, r); err != nil {
-			return err
-		}
-		if live || time.Since(flushed) > 100*time.Millisecond {
-			flushed = time.Now()
-			return flush(w)
-		}
-		return nil
-	})
+	o.opts.Drained = func() error { return flush(w) } // a burst's last records would stay here until the next one
+	_, err = c.Consume(ctx, o.opts, func(r *admin.Record) error { return gone(o.write(w, r)) })
 	if ferr := flush(w); err == nil {
 		err = ferr
 	}
@@ -188,8 +177,9 @@ func runConsume(ctx context.Context, o *consumeOptions) error {
 // errReaderGone says that nobody reads stdout any more.
 var errReaderGone = errors.New("the reader of stdout is gone")
 
-func flush(w *bufio.Writer) error {
-	err := w.Flush()
+func flush(w *bufio.Writer) error { return gone(w.Flush()) }
+
+func gone(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return errReaderGone
 	}
