@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"kctl/admin/model"
 	"kctl/admin/plan"
 )
 
@@ -97,7 +99,7 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	opts := append(c.options(seeds[:1]), kgo.WithHooks(dials),
 		kgo.DefaultProduceTopic(o.Topic), kgo.RequiredAcks(acks), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(50_000),
-		kgo.UnknownTopicRetries(3),
+		kgo.UnknownTopicRetries(3), kgo.ProducerBatchMaxBytes(c.batchBytes(ctx, o.Topic)),
 	)
 	if o.OwnTimestamps {
 		opts = append(opts, kgo.RecordRetries(10))
@@ -117,6 +119,29 @@ func (c *Client) NewProducer(ctx context.Context, o ProduceOptions) (*Producer, 
 	p := &Producer{cl: cl, opts: o, dials: dials}
 	p.ctx, p.fatal = context.WithCancelCause(ctx)
 	return p, nil
+}
+
+// The bounds of a batch that is sent: the library's own where the topic's is not known, and what fits into one request.
+const (
+	defaultBatchBytes = 1_000_012
+	leastBatchBytes   = 1 << 10
+	mostBatchBytes    = 90 << 20
+)
+
+// batchBytes is how large a batch may be: max.message.bytes of the topic. Larger ones the brokers refuse; with a smaller
+// bound the library would refuse records that the topic takes.
+func (c *Client) batchBytes(ctx context.Context, topic string) int32 {
+	const key = "max.message.bytes"
+	found, err := c.Configs(ctx, []model.ConfigResource{{Type: model.TopicResource, Name: topic}}, []string{key})
+	if err != nil || len(found) == 0 {
+		return defaultBatchBytes
+	}
+	if e := found[0].Entry(key); e != nil && e.Value != nil {
+		if n, err := strconv.ParseInt(*e.Value, 10, 64); err == nil {
+			return int32(min(max(n, leastBatchBytes), mostBatchBytes))
+		}
+	}
+	return defaultBatchBytes
 }
 
 // Produce queues one record; it blocks while the buffer is full and fails once any record has failed.
