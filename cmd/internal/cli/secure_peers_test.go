@@ -364,7 +364,7 @@ func securedAuthorization(t *testing.T, s *secured, topic string) {
 	for _, args := range []string{
 		"topics describe " + secret, "partitions list " + secret, "configs get topic/" + topic, "configs set topic/" + topic + " retention.ms=1000 --yes",
 		"topics alter " + topic + " --partitions 9 --yes", "topics delete " + topic + " --yes", "topics create kctl-new --partitions 1 --replication-factor 1",
-		"produce " + topic, "consume " + topic + " --from-beginning -n 1", "acls list", "quotas list", "configs get broker/1",
+		"produce " + topic, "consume " + topic + " --from-beginning -n 1", "acls list", "quotas list", "users list", "configs get broker/1",
 		"transactions describe x",
 	} {
 		s.run(append(strings.Fields(args), "--command-config", file)...)
