@@ -267,26 +267,35 @@ func (w *isrWatch) readLive(ctx context.Context) error {
 	return nil
 }
 
-// watched reads a node and watches it, also one that does not exist yet.
-func watched(path string) []zkop.Request {
-	return []zkop.Request{{Kind: zkop.Exists, Path: path, Watch: true}, {Kind: zkop.Get, Path: path}}
+// watched watches nodes, also those that do not exist yet, and then reads them: the answers to the reads. What changes in
+// between is told by the watch.
+func (w *isrWatch) watched(ctx context.Context, paths []string) ([]zkop.Response, error) {
+	reqs := make([]zkop.Request, 2*len(paths))
+	for i, p := range paths {
+		reqs[i], reqs[len(paths)+i] = zkop.Request{Kind: zkop.Exists, Path: p, Watch: true}, zkop.Request{Kind: zkop.Get, Path: p}
+	}
+	rs, err := w.c.zkDo(ctx, reqs)
+	if err != nil {
+		return nil, err
+	}
+	return rs[len(paths):], nil
 }
 
 // readTopics reads topics with all their partitions that are wanted. What does not decode is left as it was.
 func (w *isrWatch) readTopics(ctx context.Context, names []string) error {
-	var reqs []zkop.Request
+	var paths []string
 	for _, n := range names {
-		reqs = append(reqs, watched(znode.TopicPath(n))...)
+		paths = append(paths, znode.TopicPath(n))
 	}
-	rs, err := w.c.zkDo(ctx, reqs)
+	rs, err := w.watched(ctx, paths)
 	if err != nil {
 		return err
 	}
 	topics := map[string]bool{}
 	var parts []model.Partition
-	reqs = nil
+	paths = nil
 	for i, n := range names {
-		r := rs[2*i+1]
+		r := rs[i]
 		t, err := znode.DecodeTopic(n, r.Data)
 		if topics[n] = r.Err != nil || err == nil; r.Err != nil || err != nil {
 			continue
@@ -295,16 +304,16 @@ func (w *isrWatch) readTopics(ctx context.Context, names []string) error {
 			if plan.Match(w.opts.Targets, n, num) {
 				a := t.Partitions[num]
 				p := model.Partition{Topic: n, Partition: num, Replicas: a.Replicas, Adding: a.Adding, Removing: a.Removing}
-				parts, reqs = append(parts, p), append(reqs, watched(znode.StatePath(p.TP()))...)
+				parts, paths = append(parts, p), append(paths, znode.StatePath(p.TP()))
 			}
 		}
 	}
-	if rs, err = w.c.zkDo(ctx, reqs); err != nil {
+	if rs, err = w.watched(ctx, paths); err != nil {
 		return err
 	}
 	now := map[cluster.TopicPartition]*check.ISRView{}
 	for i := range parts {
-		n := stateNode(&parts[i], rs[2*i+1])
+		n := stateNode(&parts[i], rs[i])
 		switch v := check.ViewOfState(&n, &parts[i]); {
 		case n.Err == "":
 			now[parts[i].TP()] = &v

@@ -11,8 +11,9 @@ import (
 // All methods may be called from any goroutine. Implementations: Connect (real servers); tests use the
 // embedded server of zkutil/zkserver behind the same implementation.
 type Client interface {
-	// Do sends reqs pipelined, in order, and returns one response for each, in order. It blocks until all
-	// are answered, the connection breaks (ErrOutcomeUnknown for those already sent) or ctx ends (likewise).
+	// Do sends reqs pipelined, in order, and returns one response for each, in order. Only reads of different nodes that
+	// stand beside each other may overtake one another. It blocks until all are answered, the connection breaks
+	// (ErrOutcomeUnknown for those already sent) or ctx ends (likewise).
 	// session is the Session.Epoch the caller believes in: when another session is current, nothing is sent
 	// and every response holds ErrSessionExpired. AnySession skips that check.
 	Do(ctx context.Context, session uint64, reqs ...zkop.Request) []zkop.Response

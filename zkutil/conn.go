@@ -150,7 +150,15 @@ func (c *conn) Close() error {
 	c.stopOnce.Do(func() {
 		wasConnected := c.sessions.get().State == Connected
 		c.sessions.closed()
+		held := false
 		if wasConnected {
+			// A call that is just starting when go-zk is closed may be answered three times by it (a tie with the end, the failed
+			// write, the flush) in a channel with room for two; its loop then never ends. With the turn in hand none is starting.
+			select {
+			case <-c.turn:
+				held = true
+			case <-time.After(time.Second): // one is held up by a server that takes nothing
+			}
 			c.zk.Close() // asks the server to end the session and waits a second for the answer
 		}
 		c.endLife()
@@ -159,7 +167,9 @@ func (c *conn) Close() error {
 		for range c.ended { // until go-zk closes it
 			continue
 		}
-		<-c.turn // and never given back: no call starts any more
+		if !held {
+			<-c.turn
+		} // and never given back: no call starts any more
 		c.calls.Wait()
 		c.sessions.endFeeds()
 		c.loops.Wait()

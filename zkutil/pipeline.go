@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"kctl/zkutil/zkop"
@@ -12,7 +13,7 @@ import (
 // How requests keep their order on the wire although each go-zk call blocks until its answer: every call
 // runs in its own goroutine, but the next one is started only when wireConn has seen the packet of the one
 // before. Only the holder of the turn starts calls, so a packet seen belongs to the last one started. Reads
-// that stand side by side do not depend on each other and start together.
+// of different nodes that stand side by side do not depend on each other and start together.
 const (
 	windowRequests = 512 // unanswered requests of one client; the next waits
 	readRun        = 64  // reads that are started together
@@ -143,10 +144,14 @@ func (c *conn) issue(ctx context.Context, b *batch, generation uint64) error {
 	return nil
 }
 
-// run is the number of requests from i that may be started together.
+// run is the number of requests from i that may be started together: reads of different nodes, since those that are started
+// together reach the server in any order.
 func (b *batch) run(i int) int {
 	n := 0
 	for i+n < len(b.reqs) && n < readRun && b.resps[i+n].Err == nil {
+		if slices.ContainsFunc(b.reqs[i:i+n], func(r zkop.Request) bool { return r.Path == b.reqs[i+n].Path }) {
+			return n
+		}
 		switch b.reqs[i+n].Kind {
 		case zkop.Get, zkop.Exists, zkop.Children:
 			n++

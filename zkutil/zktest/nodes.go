@@ -20,6 +20,7 @@ var nodeTests = map[string]func(*testing.T, Server){
 	"Errors":              testErrors,
 	"Sequences":           testSequences,
 	"EphemeralAtClose":    testEphemeralAtClose,
+	"ReadsKeepTheirOrder": testReadsKeepTheirOrder,
 	"ACL":                 testACL,
 	"AuthSchemeOfCreator": testAuthSchemeOfCreator,
 	"LargeNodes":          testLargeNodes,
@@ -183,6 +184,44 @@ func testSequences(t *testing.T, s Server) {
 	path, err = c.Create(c.ctx, "/seq/", nil, zkop.PersistentSequential)
 	if err != nil || path != "/seq/0000000005" {
 		t.Errorf("created %q, %v", path, err)
+	}
+}
+
+// testReadsKeepTheirOrder: of two reads of a node in one Do the second sees nothing older than the first. Who leaves a watch with
+// exists and then reads would else miss a change between the two, and never hear of it.
+func testReadsKeepTheirOrder(t *testing.T, s Server) {
+	c, writer := dial(t, s.Addr()), dial(t, s.Addr())
+	c.create("/n", "")
+	done := make(chan error, 1)
+	go func() {
+		for range 500 {
+			if _, err := writer.Set(writer.ctx, "/n", nil, zkop.AnyVersion); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	var reqs []zkop.Request
+	for range 20 {
+		reqs = append(reqs, zkop.Request{Kind: zkop.Exists, Path: "/n"}, zkop.Request{Kind: zkop.Get, Path: "/n"})
+	}
+	for {
+		last := int32(-1)
+		for i, r := range c.Client.Do(c.ctx, zkutil.AnySession, reqs...) {
+			if r.Err != nil || r.Stat.Version < last {
+				t.Fatalf("read %d: version %d after %d, %v", i, r.Stat.Version, last, r.Err)
+			}
+			last = r.Stat.Version
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
 	}
 }
 

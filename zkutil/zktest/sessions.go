@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ var sessionTests = map[string]func(*testing.T, Server){
 	"ReadsOutliveCuts":         testReadsOutliveCuts,
 	restarted:                  testRestartedServer,
 	"ClosedClient":             testClosedClient,
+	"ClosedWhileCallsStart":    testClosedWhileCallsStart,
 	"FeedOutlivesManySessions": testFeedOutlivesManySessions,
 }
 
@@ -480,6 +482,33 @@ func testClosedClient(t *testing.T, s Server) {
 		t.Fatal(err)
 	}
 	wantErr(t, <-done, zkop.ErrClosed)
+}
+
+// testClosedWhileCallsStart: calls that begin at the moment of Close end, and so does Close.
+func testClosedWhileCallsStart(t *testing.T, s Server) {
+	for range 50 {
+		c := dial(t, s.Addr())
+		var callers sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for range cap(begun) {
+			callers.Go(func() {
+				_, _, err := c.Exists(c.ctx, "/x")
+				for begun <- struct{}{}; err == nil; {
+					_, _, err = c.Exists(c.ctx, "/x")
+				}
+			})
+		}
+		for range cap(begun) {
+			<-begun
+		}
+		closed := make(chan struct{})
+		go func() { defer close(closed); _ = c.Close(); callers.Wait() }()
+		select {
+		case <-closed:
+		case <-c.ctx.Done():
+			t.Fatal("Close or a call hangs")
+		}
+	}
 }
 
 // dialBlocked returns a client whose write hangs in a silent connection.

@@ -133,7 +133,9 @@ func FuzzACLs(f *testing.F) {
 	fuzzPath(f, "/kafka-acl/Topic/T", `{"version":1,"acls":[{"principal":"User:CN=a\,b","permissionType":"Allow","host":"*","operation":"Read","x":[1]}],"y":null}`)
 }
 
-func FuzzACLChange(f *testing.F) { fuzzPath(f, ACLChangePrefix+"0000000000", "TOPIC:a:b", ":", "user:") }
+func FuzzACLChange(f *testing.F) {
+	fuzzPath(f, ACLChangePrefix+"0000000000", "TOPIC:a:b", ":", "user:")
+}
 
 func FuzzExtendedACLChange(f *testing.F) { fuzzPath(f, ExtendedACLChangePrefix+"0000000000") }
 
