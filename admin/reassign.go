@@ -25,8 +25,9 @@ const (
 	ViaZnode = "znode" // /admin/reassign_partitions: ZooKeeper mode only, also before Kafka 2.4 and without a broker that answers
 )
 
-// ReassignVia decides between the request and the znode.
-func (c *Client) ReassignVia(ctx context.Context, want string) (string, error) {
+// ReassignVia decides between the request and the znode. Brokers that do not answer are no error where ZooKeeper does: then
+// the znode is the way, with silent saying why.
+func (c *Client) ReassignVia(ctx context.Context, want string) (via string, silent, err error) {
 	if c.offline() && want != ViaAPI {
 		want = ViaZnode
 	}
@@ -34,23 +35,23 @@ func (c *Client) ReassignVia(ctx context.Context, want string) (string, error) {
 	defer cancel()
 	if want == ViaZnode {
 		_, err := c.zookeeper(ctx)
-		return ViaZnode, err
+		return ViaZnode, nil, err
 	}
 	ok, err := c.supports(ctx, kmsg.NewPtrAlterPartitionAssignmentsRequest().Key())
 	switch {
 	case err == nil && ok:
-		return ViaAPI, nil
+		return ViaAPI, nil, nil
 	case want == ViaAPI && err == nil:
-		return "", &Error{Kind: Failed, Msg: "the brokers do not know AlterPartitionReassignments (Kafka 2.4)", Hint: "--via znode with -z does it through ZooKeeper"}
+		return "", nil, &Error{Kind: Failed, Msg: "the brokers do not know AlterPartitionReassignments (Kafka 2.4)", Hint: "--via znode with -z does it through ZooKeeper"}
 	case !c.HasZooKeeper() && err == nil:
-		return "", &Error{Kind: BadInput, Msg: "the brokers do not know AlterPartitionReassignments (Kafka 2.4): this needs ZooKeeper", Hint: "give its address with -z HOST:PORT/chroot"}
+		return "", nil, &Error{Kind: BadInput, Msg: "the brokers do not know AlterPartitionReassignments (Kafka 2.4): this needs ZooKeeper", Hint: "give its address with -z HOST:PORT/chroot"}
 	case err != nil && (want == ViaAPI || !c.HasZooKeeper()):
-		return "", err
+		return "", nil, err
 	}
 	if _, zerr := c.zookeeper(ctx); zerr != nil {
-		return "", cmpErr(err, zerr)
+		return "", nil, cmpErr(err, zerr)
 	}
-	return ViaZnode, nil
+	return ViaZnode, err, nil
 }
 
 // ReassignView reads what a reassignment concerns: live and known brokers, and the partitions of topics (nil: all)

@@ -122,7 +122,7 @@ func (e *executor) throttle(ctx context.Context) error {
 
 // finish takes the throttles back and writes the outcome.
 func (e *executor) finish(ctx context.Context, failed bool) error {
-	problems, err := e.c.RemoveThrottles(ctx, e.run, e.others)
+	problems, err := e.removeThrottles(ctx)
 	if err != nil {
 		return errors.Join(err, e.save())
 	}
@@ -142,6 +142,18 @@ func (e *executor) finish(ctx context.Context, failed bool) error {
 		return ErrReassignPartly
 	}
 	return nil
+}
+
+// removeThrottles asks a broker that just restarts again, for as long as one operation may take.
+func (e *executor) removeThrottles(ctx context.Context) ([]model.Problem, error) {
+	within, cancel := e.c.within(ctx)
+	defer cancel()
+	for {
+		problems, err := e.c.RemoveThrottles(ctx, e.run, e.others)
+		if _, denied := Denied(problems); err != nil || len(problems) == 0 || denied || !pause(within) {
+			return problems, err
+		}
+	}
 }
 
 // doBatch asks for a batch and waits until each of its steps is done or has failed.

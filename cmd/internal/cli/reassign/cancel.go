@@ -101,7 +101,7 @@ func runCancel(ctx context.Context, o *cancelOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.ReassignVia(ctx, admin.ViaAPI); err != nil {
+	if _, _, err := c.ReassignVia(ctx, admin.ViaAPI); err != nil {
 		return err
 	}
 	view, s, err := c.ReassignView(ctx, admin.ViaAPI, nil)

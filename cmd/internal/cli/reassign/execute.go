@@ -136,7 +136,7 @@ func runExecute(ctx context.Context, o *executeOptions) error {
 	if err != nil {
 		return err
 	}
-	via, err := c.ReassignVia(ctx, o.via)
+	via, _, err := c.ReassignVia(ctx, o.via)
 	if err != nil {
 		return err
 	}

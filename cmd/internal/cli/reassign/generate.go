@@ -111,7 +111,7 @@ func runGenerate(ctx context.Context, o *generateOptions) error {
 	if err != nil {
 		return err
 	}
-	via, err := c.ReassignVia(ctx, o.via)
+	via, _, err := c.ReassignVia(ctx, o.via)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func runRollback(ctx context.Context, o *executeOptions, file string, entries []
 	if err != nil {
 		return err
 	}
-	via, err := c.ReassignVia(ctx, o.via)
+	via, _, err := c.ReassignVia(ctx, o.via)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/admin"
+	"kctl/admin/model"
 	"kctl/admin/plan"
 	"kctl/admin/plan/reassign"
 	"kctl/admin/rows"
@@ -25,6 +26,7 @@ type statusOptions struct {
 	watch    bool
 	interval time.Duration
 	meters   map[replica]*reassign.Meter
+	problems []model.Problem // why the rows come from ZooKeeper
 }
 
 type replica struct {
@@ -68,9 +70,15 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 	if err != nil {
 		return err
 	}
-	via, err := c.ReassignVia(ctx, o.via)
+	via, silent, err := c.ReassignVia(ctx, o.via)
 	if err != nil {
 		return err
+	}
+	switch {
+	case silent != nil && o.watch:
+		o.f.Say("as ZooKeeper has it: %s", silent)
+	case silent != nil:
+		o.problems = []model.Problem{{Object: "brokers", Message: silent.Error()}}
 	}
 	if !o.watch {
 		_, err := o.once(ctx, c, via)
@@ -119,7 +127,7 @@ func (o *statusOptions) once(ctx context.Context, c *admin.Client, via string) (
 		seen := view.Parts[tp]
 		out = append(out, o.rowsOf(tp, &seen, copies, silent, view.Live)...)
 	}
-	return len(out), verb.List(o.f, rows.ReassignmentKind, out, nil)
+	return len(out), verb.List(o.f, rows.ReassignmentKind, out, o.problems)
 }
 
 // rowsOf makes the rows of one partition.

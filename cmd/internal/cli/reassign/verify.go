@@ -65,7 +65,7 @@ func runVerify(ctx context.Context, o *verifyOptions, file string, entries []rea
 	if err != nil {
 		return err
 	}
-	via, err := c.ReassignVia(ctx, o.via)
+	via, _, err := c.ReassignVia(ctx, o.via)
 	if err != nil {
 		return err
 	}
