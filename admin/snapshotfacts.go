@@ -127,6 +127,8 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 		r.f.Missing[check.FromEnsemble] = needsZooKeeper
 	}
 	switch {
+	case err != nil && zkErr != nil && len(r.c.cfg.Bootstrap) == 0:
+		return zkErr // the brokers were looked for there too
 	case err != nil && z == nil:
 		return errors.Join(err, zkErr)
 	case err != nil:

@@ -199,6 +199,20 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// TestUnreachableZooKeeper: with ZooKeeper alone its silence is told once, though brokers were looked for in it too.
+func TestUnreachableZooKeeper(t *testing.T) {
+	k := newKctl(t)
+	for _, args := range [][]string{
+		{"cluster", "health"}, {"cluster", "diff"}, {"doctor"}, {"leftovers", "list"}, {"topics", "list"}, {"transitions"}, {"brokers", "list"},
+		{"users", "list"}, {"zk", "ls", "/"}, {"leader-and-isr", "get", "a"}, {"reassign", "status"},
+	} {
+		k.run(append(args, "-z", "127.0.0.1:1")...).want(exit.Unreachable, "", "ZooKeeper is not reachable")
+		if n := strings.Count(k.err.String(), "ZooKeeper is not reachable"); n != 1 {
+			t.Errorf("%v: told %d times: %s", args, n, k.err)
+		}
+	}
+}
+
 // TestPrecedence: flag over environment over context over default.
 func TestPrecedence(t *testing.T) {
 	k := newKctl(t)
