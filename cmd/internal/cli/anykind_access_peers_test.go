@@ -187,7 +187,7 @@ func hang(t *testing.T, cl *kgo.Client, topic string) {
 // retry asks until there is no error, for at most 30 s: coordinators load, and dynamic settings arrive a little later.
 func retry(t *testing.T, what string, ask func() (int16, error)) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(longWait)
 	for {
 		code, err := ask()
 		if err == nil {

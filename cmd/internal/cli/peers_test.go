@@ -45,10 +45,13 @@ func peerTopic(t *testing.T, k *kctl, assignment string) string {
 	return name
 }
 
-// until runs kctl until it exits with code, for at most 30 s.
+// longWait is enough for whatever brokers on a busy machine have to do.
+const longWait = 2 * time.Minute
+
+// until runs kctl until it exits with code, for at most longWait.
 func (k *kctl) until(code exit.Code, args ...string) *kctl {
 	k.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(longWait)
 	for k.run(args...); k.code != int(code) && time.Now().Before(deadline); k.run(args...) {
 		<-time.After(200 * time.Millisecond)
 	}
@@ -58,10 +61,10 @@ func (k *kctl) until(code exit.Code, args ...string) *kctl {
 	return k
 }
 
-// untilOut runs kctl until its standard output holds a text, for at most 30 s.
+// untilOut runs kctl until its standard output holds a text, for at most longWait.
 func (k *kctl) untilOut(text string, args ...string) {
 	k.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(longWait)
 	for k.run(args...); !strings.Contains(k.out.String(), text) && time.Now().Before(deadline); k.run(args...) {
 		<-time.After(200 * time.Millisecond)
 	}
@@ -183,7 +186,7 @@ func TestPeerStuckTransition(t *testing.T) {
 	for prefix, source := range map[string][]string{"kctl ": nil, "kctl -z '' ": {"-z", ""}} { // also without ZooKeeper: the brokers' metadata names leader 2
 		fix := prefix + elect
 		var row transition
-		for deadline := time.Now().Add(30 * time.Second); row.Fix != fix && time.Now().Before(deadline); { // until the metadata has it
+		for deadline := time.Now().Add(longWait); row.Fix != fix && time.Now().Before(deadline); { // until the metadata has it
 			k.until(exit.Problems, append([]string{"transitions", topic, "--older-than", "1s", "-o", "json"}, source...)...).first(&row)
 		}
 		if row.State != "stuck" || len(row.WaitingFor) != 1 || row.WaitingFor[0] != 2 || row.Fix != fix {

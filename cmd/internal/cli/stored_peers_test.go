@@ -228,7 +228,7 @@ func (s *storedPeer) running() {
 // gone waits until a text is in the output no more.
 func (s *storedPeer) gone(text string, args ...string) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(longWait)
 	for s.run(args...); strings.Contains(s.out.String(), text); s.run(args...) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("kctl %v: still %q in\n%s%s", args, text, s.out, s.err)
@@ -241,7 +241,7 @@ func (s *storedPeer) gone(text string, args ...string) {
 func (s *storedPeer) logged(text string) {
 	s.t.Helper()
 	file := filepath.Join(os.Getenv("KAFKA_RUN"), "broker0", "logs", "server.log")
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(200 * time.Millisecond) {
+	for deadline := time.Now().Add(longWait); ; <-time.After(200 * time.Millisecond) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			s.t.Fatal(err)
