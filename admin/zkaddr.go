@@ -47,6 +47,9 @@ func ParseZooKeeperAddress(s string) (ZooKeeperAddress, error) {
 	if a.Chroot == "/" {
 		a.Chroot = ""
 	}
+	if strings.TrimSpace(a.Chroot) != a.Chroot {
+		return a, badInput("ZooKeeper address %q: the chroot ends with a blank", s)
+	}
 	if strings.Contains(a.Chroot, "//") {
 		return a, badInput("ZooKeeper address %q: the chroot has an empty element", s)
 	}
