@@ -53,9 +53,9 @@ func Table() []Binding {
 	return []Binding{
 		{Quit, []string{"q", "ctrl+c"}, "quit", "leave"},
 		{Overview, []string{"o"}, "", "page of brokers, partitions and replicas"},
-		{Transit, []string{"t"}, "transitions", "page of leadership changes that are not finished, with alerts"},
+		{Transit, []string{"t"}, "transitions", "page of unfinished leadership changes, with alerts"},
 		{Groups, []string{"c"}, "groups", "page of consumer groups with their lag"},
-		{Command, []string{":"}, "", "go to a page by its name: overview, transitions, groups; q leaves"},
+		{Command, []string{":"}, "", "go to a page by its name (overview, groups ...)"},
 		{NextPane, []string{"tab"}, "pane", "go to the next pane"},
 		{PrevPane, []string{"shift+tab"}, "", "go to the previous pane"},
 		{Brokers, []string{"1"}, "", "go to the brokers"},
