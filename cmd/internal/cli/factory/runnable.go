@@ -3,12 +3,13 @@ package factory
 import (
 	"strings"
 
+	"kctl/admin"
 	"kctl/admin/model"
 )
 
 // Runnable returns a command that was made for this cluster, such as the fix of a finding, so that it can be run as it is: what the
 // command line of this run said about the way to the cluster is said there too. The environment and the configuration file need no
-// repetition. Properties whose name speaks of a secret are left out: commands end up in logs. What is no command of kctl stays.
+// repetition. Properties that are secrets by their name are left out: commands end up in logs. What is no command of kctl stays.
 func (f *Factory) Runnable(command string) string {
 	way := f.way()
 	if way == "" || !strings.HasPrefix(command, "kctl ") {
@@ -36,7 +37,7 @@ func (f *Factory) way() string {
 		return b.String() // not declared: a test's own set of flags
 	}
 	for _, pair := range pairs {
-		if key, _, _ := strings.Cut(pair, "="); !strings.Contains(key, "password") && !strings.Contains(key, "jaas") {
+		if key, _, _ := strings.Cut(pair, "="); !admin.SecretKey(key) {
 			add("-X", pair)
 		}
 	}
