@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/kafkatest"
 	"kctl/admin/model"
 )
 
@@ -185,7 +186,7 @@ func answering(t *testing.T, answer string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachConn(t, ln, func(conn net.Conn) {
+	kafkatest.EachConn(t, ln, func(conn net.Conn) {
 		if _, err := conn.Read(make([]byte, 512)); err == nil {
 			_, _ = conn.Write([]byte(answer))
 		}

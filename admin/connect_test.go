@@ -17,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/kafkatest"
 	"kctl/admin/model"
 )
 
@@ -47,56 +49,34 @@ func certificate(t *testing.T, name string, until time.Time) (tls.Certificate, [
 // a broker does on a listener that asks for SASL.
 func serve(t *testing.T, ln net.Listener, login bool) string {
 	t.Helper()
-	eachConn(t, ln, func(conn net.Conn) { answerKafka(conn, login) })
+	kafkatest.EachConn(t, ln, func(conn net.Conn) {
+		kafkatest.Serve(conn, func(req kmsg.Request) (kmsg.Response, kafkatest.Then) { return answerKafka(req, login) })
+	})
 	return ln.Addr().String()
 }
 
-func answerKafka(conn net.Conn, login bool) {
-	head := make([]byte, 4)
-	for {
-		if _, err := readFull(conn, head); err != nil {
-			return
+func answerKafka(req kmsg.Request, login bool) (kmsg.Response, kafkatest.Then) {
+	switch kmsg.Key(req.Key()) {
+	case kmsg.ApiVersions:
+		r := kmsg.NewPtrApiVersionsResponse()
+		for k, highest := range map[int16]int16{1: 11, 3: 1, 18: 1} {
+			a := kmsg.NewApiVersionsResponseApiKey()
+			a.ApiKey, a.MaxVersion = k, highest
+			r.ApiKeys = append(r.ApiKeys, a)
 		}
-		size := int(head[0])<<24 | int(head[1])<<16 | int(head[2])<<8 | int(head[3])
-		if size < 8 || size > 1<<16 {
-			return
+		if r.SetVersion(req.GetVersion()); req.GetVersion() > 1 {
+			r.SetVersion(0)
+			r.ErrorCode = kerr.UnsupportedVersion.Code
 		}
-		body := make([]byte, size)
-		if _, err := readFull(conn, body); err != nil {
-			return
+		return r, kafkatest.Answer
+	case kmsg.Metadata:
+		if !login {
+			return kmsg.NewPtrMetadataResponse(), kafkatest.Answer
 		}
-		key, version := int16(body[0])<<8|int16(body[1]), int16(body[2])<<8|int16(body[3])
-		var resp kmsg.Response
-		switch key {
-		case 18:
-			r := kmsg.NewPtrApiVersionsResponse()
-			for k, highest := range map[int16]int16{1: 11, 3: 1, 18: 1} {
-				a := kmsg.NewApiVersionsResponseApiKey()
-				a.ApiKey, a.MaxVersion = k, highest
-				r.ApiKeys = append(r.ApiKeys, a)
-			}
-			if version > 1 {
-				r.ErrorCode, version = 35, 0
-			}
-			resp = r
-		case 3:
-			if login {
-				return
-			}
-			resp = kmsg.NewPtrMetadataResponse()
-		case 1:
-			resp = oneBatch(time.UnixMilli(batchTime))
-		default:
-			return
-		}
-		resp.SetVersion(version)
-		out := resp.AppendTo(append([]byte{0, 0, 0, 0}, body[4:8]...))
-		n := len(out) - 4
-		out[0], out[1], out[2], out[3] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
-		if _, err := conn.Write(out); err != nil {
-			return
-		}
+	case kmsg.Fetch:
+		return oneBatch(time.UnixMilli(batchTime)), kafkatest.Answer
 	}
+	return nil, kafkatest.HangUp
 }
 
 // batchTime is the base timestamp of the batch that the fake broker returns for every Fetch.
@@ -114,17 +94,6 @@ func oneBatch(at time.Time) *kmsg.FetchResponse {
 	r := kmsg.NewPtrFetchResponse()
 	r.Topics = append(r.Topics, t)
 	return r
-}
-
-func readFull(conn net.Conn, b []byte) (int, error) {
-	for n := 0; n < len(b); {
-		m, err := conn.Read(b[n:])
-		if err != nil {
-			return n, err
-		}
-		n += m
-	}
-	return len(b), nil
 }
 
 // TestSecurityMistakes: each mistake names its cause and the setting to change, not "EOF".

@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/kafkatest"
 	"kctl/admin/plan"
 	"kctl/zkutil/cluster"
 )
@@ -245,7 +246,7 @@ func TestNotKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachConn(t, ln, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
+	kafkatest.EachConn(t, ln, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 	c := openFake(t, Config{}, &fakeBroker{addr: ln.Addr().String()})
 	_, err = c.Snapshot(t.Context(), SnapshotOptions{NoTopics: true})
 	wantCause(t, err, "does not answer as a Kafka broker", "check the port", Unreachable)

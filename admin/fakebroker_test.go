@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"encoding/binary"
-	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -10,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kctl/admin/kafkatest"
 )
 
 // fakeBroker speaks as much of the protocol as a test gives it answers for, and counts what it is asked.
@@ -32,41 +32,8 @@ func startFake(t *testing.T, ln net.Listener, answer map[kmsg.Key]func(kmsg.Requ
 		}
 	}
 	b := &fakeBroker{addr: ln.Addr().String(), answer: answer, highest: map[kmsg.Key]int16{}, asked: map[kmsg.Key]int{}}
-	eachConn(t, ln, b.serve)
+	kafkatest.EachConn(t, ln, func(conn net.Conn) { kafkatest.Serve(conn, b.handle) })
 	return b
-}
-
-// eachConn handles the connections of a listener beside each other until the test ends. One after the other would not do: kctl
-// asks several questions at once, each over a connection of its own, and one that is not answered would hold back the others.
-func eachConn(t *testing.T, ln net.Listener, handle func(net.Conn)) {
-	t.Helper()
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	open, over := map[net.Conn]bool{}, false
-	wg.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			if open[conn] = true; over {
-				_ = conn.Close()
-			}
-			mu.Unlock()
-			wg.Go(func() { defer conn.Close(); handle(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		mu.Lock()
-		over = true
-		for c := range open {
-			_ = c.Close()
-		}
-		mu.Unlock()
-		wg.Wait()
-	})
 }
 
 // count returns how often a request came.
@@ -76,67 +43,20 @@ func (b *fakeBroker) count(key kmsg.Key) int {
 	return b.asked[key]
 }
 
-func (b *fakeBroker) serve(conn net.Conn) {
-	for {
-		var head [4]byte
-		if _, err := io.ReadFull(conn, head[:]); err != nil {
-			return
-		}
-		size := binary.BigEndian.Uint32(head[:])
-		if size < 10 || size > 64<<20 {
-			return
-		}
-		body := make([]byte, size)
-		if _, err := io.ReadFull(conn, body); err != nil {
-			return
-		}
-		resp := b.handle(body)
-		if resp == nil {
-			return
-		}
-		out := append([]byte{0, 0, 0, 0}, body[4:8]...)
-		if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
-			out = append(out, 0)
-		}
-		out = resp.AppendTo(out)
-		binary.BigEndian.PutUint32(out, uint32(len(out)-4))
-		if _, err := conn.Write(out); err != nil {
-			return
-		}
-	}
-}
-
-func (b *fakeBroker) handle(body []byte) kmsg.Response {
-	key, version := kmsg.Key(binary.BigEndian.Uint16(body)), int16(binary.BigEndian.Uint16(body[2:]))
+func (b *fakeBroker) handle(req kmsg.Request) (kmsg.Response, kafkatest.Then) {
+	key := kmsg.Key(req.Key())
 	b.mu.Lock()
 	b.asked[key]++
 	b.mu.Unlock()
 	if key == kmsg.ApiVersions {
-		return b.apiVersions(version)
+		return b.apiVersions(req.GetVersion()), kafkatest.Answer
 	}
-	fn := b.answer[key]
-	req := kmsg.RequestForKey(int16(key))
-	if fn == nil || req == nil {
-		return nil
+	if fn := b.answer[key]; fn != nil {
+		if resp := fn(req); resp != nil {
+			return resp, kafkatest.Answer
+		}
 	}
-	req.SetVersion(version)
-	rest := body[8:]
-	if n := int16(binary.BigEndian.Uint16(rest)); n > 0 {
-		rest = rest[2+n:]
-	} else {
-		rest = rest[2:]
-	}
-	if req.IsFlexible() {
-		rest = rest[1:] // no tags in the header
-	}
-	if err := req.ReadFrom(rest); err != nil {
-		return nil
-	}
-	resp := fn(req)
-	if resp != nil {
-		resp.SetVersion(version)
-	}
-	return resp
+	return nil, kafkatest.HangUp
 }
 
 func (b *fakeBroker) apiVersions(version int16) kmsg.Response {

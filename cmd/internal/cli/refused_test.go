@@ -1,8 +1,6 @@
 package cli_test
 
 import (
-	"encoding/binary"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -14,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/admin/kafkatest"
 	"kctl/cmd/internal/cli/exit"
 )
 
@@ -34,30 +33,7 @@ func startGuarded(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	b := &guarded{addr: ln.Addr().String()}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	wg.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			open = append(open, conn)
-			mu.Unlock()
-			wg.Go(func() { defer conn.Close(); b.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		mu.Lock()
-		for _, c := range open {
-			_ = c.Close()
-		}
-		mu.Unlock()
-		wg.Wait()
-	})
+	kafkatest.EachConn(t, ln, func(conn net.Conn) { kafkatest.Serve(conn, b.serve) })
 	return b
 }
 
@@ -81,44 +57,11 @@ func (b *guarded) refusals() (n int) {
 	return n
 }
 
-func (b *guarded) serve(conn net.Conn) {
-	for {
-		var head [4]byte
-		if _, err := io.ReadFull(conn, head[:]); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(head[:]))
-		if _, err := io.ReadFull(conn, body); err != nil {
-			return
-		}
-		key, version := kmsg.Key(binary.BigEndian.Uint16(body)), int16(binary.BigEndian.Uint16(body[2:]))
-		req := kmsg.RequestForKey(int16(key))
-		req.SetVersion(version)
-		rest := body[8:]
-		if n := int16(binary.BigEndian.Uint16(rest)); n > 0 {
-			rest = rest[n:]
-		}
-		if rest = rest[2:]; req.IsFlexible() {
-			rest = rest[1:]
-		}
-		if err := req.ReadFrom(rest); err != nil {
-			return
-		}
-		resp := b.handle(key, req)
-		if resp == nil {
-			continue // as a broker that fails over a request: it never answers
-		}
-		resp.SetVersion(version)
-		out := append([]byte{0, 0, 0, 0}, body[4:8]...)
-		if resp.IsFlexible() && key != kmsg.ApiVersions {
-			out = append(out, 0)
-		}
-		out = resp.AppendTo(out)
-		binary.BigEndian.PutUint32(out, uint32(len(out)-4))
-		if _, err := conn.Write(out); err != nil {
-			return
-		}
+func (b *guarded) serve(req kmsg.Request) (kmsg.Response, kafkatest.Then) {
+	if resp := b.handle(kmsg.Key(req.Key()), req); resp != nil {
+		return resp, kafkatest.Answer
 	}
+	return nil, kafkatest.Ignore // as a broker that fails over a request
 }
 
 func (b *guarded) handle(key kmsg.Key, req kmsg.Request) kmsg.Response {
@@ -134,7 +77,9 @@ func (b *guarded) handle(key kmsg.Key, req kmsg.Request) kmsg.Response {
 	cluster, topic, group, txn := code(kerr.ClusterAuthorizationFailed), code(kerr.TopicAuthorizationFailed), code(kerr.GroupAuthorizationFailed), code(kerr.TransactionalIDAuthorizationFailed)
 	switch r := req.(type) {
 	case *kmsg.ApiVersionsRequest:
-		return everyAPI()
+		resp := everyAPI()
+		resp.SetVersion(r.GetVersion())
+		return resp
 	case *kmsg.MetadataRequest:
 		return b.metadata(r)
 	case *kmsg.FindCoordinatorRequest:
