@@ -220,6 +220,12 @@ func (c *conn) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		// Close has looked for a connection to close before this one was there. go-zk would wait on it for the answer to
+		// its session request: ten times two thirds of the session's timeout.
+		_ = nc.Close()
+		return nil, zkop.ErrClosed
+	}
 	c.generation++
 	c.wireServer = server
 	c.wire = &wireConn{

@@ -168,6 +168,33 @@ func (d refusingDialer) DialContext(context.Context, string, string) (net.Conn, 
 	return nil, syscall.ECONNREFUSED
 }
 
+// TestDialThatEndsBehindClose: a connection that is made when Close has already looked for one to close is closed by the
+// dialer, so that Close does not wait for a server that says nothing.
+func TestDialThatEndsBehindClose(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	c := &conn{servers: ConnectString{Servers: []string{"silent:2181"}}, failures: map[string]error{}, roundDone: make(chan struct{})}
+	c.life, c.endLife = context.WithCancel(t.Context())
+	c.cfg = Config{Dialer: dialFunc(func() (net.Conn, error) {
+		c.endLife()
+		c.closeWire()
+		return near, nil
+	})}.withDefaults()
+	c.sessions = newSessions(c.cfg.Logger)
+	if nc, err := c.dial("tcp", "silent:2181", 0); nc != nil || !errors.Is(err, zkop.ErrClosed) {
+		t.Errorf("dial gave %v, %v", nc, err)
+	}
+	_ = near.SetWriteDeadline(time.Now()) // nobody reads; refused when it is closed
+	if _, err := near.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the connection is still open: %v", err)
+	}
+}
+
+// dialFunc makes connections without looking at its context.
+type dialFunc func() (net.Conn, error)
+
+func (d dialFunc) DialContext(context.Context, string, string) (net.Conn, error) { return d() }
+
 func TestConnectRefusesBadStrings(t *testing.T) {
 	_, err := Connect(t.Context(), Config{Connect: "h1:2181/kc,h2:2181/kc"})
 	if !errors.Is(err, ErrConnectString) {
