@@ -18,6 +18,10 @@ import (
 // once; all of the time is used for one that says nothing, or for a machine that is busy. A longer timeout gives more.
 const diagnoseTime = 2 * time.Second
 
+// leastDiagnoseTime is left for that search when the operation has used all of its own time, as it does where ZooKeeper
+// was waited for first.
+const leastDiagnoseTime = 500 * time.Millisecond
+
 // diagnose turns the failures of all bootstrap servers into one error that names the cause and the setting
 // to change. A failure without a plain cause is looked into with a connection of its own.
 func (c *Client) diagnose(ctx context.Context, errs []error) error {
@@ -63,7 +67,7 @@ type cause struct {
 
 // causeOf looks at one address: is anything there, and what does it speak?
 func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
-	ctx, cancel := context.WithTimeout(ctx, max(diagnoseTime, c.cfg.Timeout/5))
+	ctx, cancel := c.toDiagnose(ctx)
 	defer cancel()
 	if c.cfg.TLS != nil {
 		return c.causeTLS(ctx, addr, errs)
@@ -97,6 +101,21 @@ func (c *Client) causeOf(ctx context.Context, addr string, errs []error) cause {
 		text: "something listens there but does not answer as a Kafka broker does", kind: Unreachable,
 		hint: "check the port: a broker's listener is meant (brokers before Kafka 0.10 are not understood)",
 	}
+}
+
+// toDiagnose gives the search its time: that of ctx as far as it goes, and a cancellation of ctx ends it.
+func (c *Client) toDiagnose(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := max(diagnoseTime, c.cfg.Timeout/5)
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(deadline), leastDiagnoseTime))
+	}
+	search, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return search, func() { stop(); cancel() }
 }
 
 func causeOfKafka(addr string, errs []error, loggedIn bool) cause {

@@ -128,12 +128,12 @@ func scriptCommands(t *testing.T, file string) []string {
 	return out
 }
 
-// TestChangesAreGuarded: what changes a cluster has --yes and --dry-run, is refused in a read-only context, whatever is
-// given, and before anybody is contacted (exit 2, not 5: nobody listens at the address).
-func TestChangesAreGuarded(t *testing.T) {
-	home := t.TempDir()
+// changingArguments are arguments with which each command that changes something would do so. Files that they name are
+// written to dir.
+func changingArguments(t *testing.T, dir string) map[string]string {
+	t.Helper()
 	file := func(name, content string) string {
-		path := filepath.Join(home, name)
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestChangesAreGuarded(t *testing.T) {
 	}
 	reassignment := file("plan.json", `{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}`)
 	saved := file("saved.json", `{"apiVersion":"kctl/v1","kind":"LeaderAndISR","topic":"a","partition":0,"leader":1,"leaderEpoch":1,"isr":[1],"controllerEpoch":1,"zkVersion":1,"replicas":[1],"mtime":null,"ageMs":null,"unknownFields":[],"source":"zookeeper"}`)
-	arguments := map[string]string{
+	return map[string]string{
 		"acls create": "--allow-principal User:a --operation Read --topic t", "acls delete": "--principal User:a --topic t",
 		"configs set": "topic/a retention.ms=1", "configs delete": "topic/a retention.ms", "controller move": "",
 		"elect leader": "a:0 1", "elect preferred": "--all", "elect unclean": "--all",
@@ -157,6 +157,13 @@ func TestChangesAreGuarded(t *testing.T) {
 		"users set":          "a --password-file " + file("password", "p"), "users delete": "a",
 		"zk create": "/app x", "zk delete": "/app", "zk set": "/app x",
 	}
+}
+
+// TestChangesAreGuarded: what changes a cluster has --yes and --dry-run, is refused in a read-only context, whatever is
+// given, and before anybody is contacted (exit 2, not 5: nobody listens at the address).
+func TestChangesAreGuarded(t *testing.T) {
+	home := t.TempDir()
+	arguments := changingArguments(t, home)
 	env := map[string]string{"HOME": home}
 	kctl := func(args ...string) (int, string) {
 		streams, out, errb := iostreams.Test("")
