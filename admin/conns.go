@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -36,6 +37,31 @@ func (c *Client) seedAddrs(ctx context.Context) ([]string, error) {
 	}
 	c.seeds = slices.Clone(seeds)
 	return c.seeds, nil
+}
+
+// askable are the addresses at which any broker may be asked: those to start from, then those that earlier answers named.
+// Without them a cluster whose one named broker dies in the middle of a command would be out of reach.
+func (c *Client) askable(ctx context.Context) ([]string, error) {
+	seeds, err := c.seedAddrs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(seeds)
+	for _, id := range slices.Sorted(maps.Keys(c.addrs)) {
+		if addr := c.addrs[id]; !slices.Contains(all, addr) {
+			all = append(all, addr)
+		}
+	}
+	return all, nil
+}
+
+// knowsBrokers reports whether a broker has answered before: a question that ends without time then says nothing about them.
+func (c *Client) knowsBrokers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.addrs) > 0
 }
 
 // answered moves an address to the front of the list, so that the next question goes there first.

@@ -334,6 +334,43 @@ func TestElectLeaderSteps(t *testing.T) {
 	}
 }
 
+// TestElectLeaderWithoutTime: an election whose time ends between two steps says which step took it, and not that brokers, which
+// have answered all the time, do not answer.
+func TestElectLeaderWithoutTime(t *testing.T) {
+	m := newMoving(t)
+	c := openFake(t, Config{}, m.fakeBroker)
+	lc, err := c.PlanLeader(t.Context(), cluster.TopicPartition{Topic: "topic-00000"}, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []plan.LeaderStep{plan.LeaderReorder, plan.LeaderElect} {
+		base, end := context.WithCancel(t.Context())
+		err := c.leaderSteps(timedOut{base}, lc, func(step plan.LeaderStep) {
+			if step == at {
+				end()
+			}
+		})
+		end()
+		want := fmt.Sprintf("the time ended in the step %q: no time is left to ask the brokers again", at)
+		if err == nil || !strings.Contains(err.Error(), want) || KindOf(err) != Unreachable {
+			t.Errorf("%s: %v", at, err)
+		}
+		m.mu.Lock()
+		m.replicas, m.leader = []int32{1, 2}, 1
+		m.mu.Unlock()
+	}
+}
+
+// timedOut is a context whose cancellation is the end of its time.
+type timedOut struct{ context.Context }
+
+func (c timedOut) Err() error {
+	if c.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // TestElectLeaderLeft: when the list cannot be put back, the error carries the order that is owed.
 func TestElectLeaderLeft(t *testing.T) {
 	m := newMoving(t)

@@ -165,10 +165,11 @@ func (c *Client) ElectLeader(ctx context.Context, lc *LeaderChoice, wait time.Du
 func (c *Client) leaderSteps(ctx context.Context, lc *LeaderChoice, said func(plan.LeaderStep)) error {
 	tp := lc.Partition.TP()
 	expect := lc.Partition.Replicas
+	var last plan.LeaderStep
 	for range 2*len(lc.Steps) + 1 {
 		now, _, err := c.onePartition(ctx, tp)
 		if err != nil {
-			return err
+			return inStep(ctx, tp, last, err)
 		}
 		step := plan.NextLeaderStep(now, lc.Goal)
 		if step == plan.LeaderReached {
@@ -178,6 +179,7 @@ func (c *Client) leaderSteps(ctx context.Context, lc *LeaderChoice, said func(pl
 			return &Error{Kind: Failed, Msg: fmt.Sprintf("somebody else changed the replicas of %s to %s meanwhile", partName(tp), check.IDList(now.Replicas))}
 		}
 		said(step)
+		last = step
 		switch step {
 		case plan.LeaderReorder:
 			expect = plan.FirstInOrder(lc.Goal)
@@ -189,10 +191,18 @@ func (c *Client) leaderSteps(ctx context.Context, lc *LeaderChoice, said func(pl
 			err = c.electFirst(ctx, tp, now.Leader, lc.Goal.Leader)
 		}
 		if err != nil {
-			return err
+			return inStep(ctx, tp, step, err)
 		}
 	}
 	return &Error{Kind: Failed, Msg: fmt.Sprintf("the leader of %s does not stay: somebody else moves it", partName(tp))}
+}
+
+// inStep says of an error that came with the end of the time in which step it came.
+func inStep(ctx context.Context, tp cluster.TopicPartition, step plan.LeaderStep, err error) error {
+	if step == "" || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return &Error{Kind: Unreachable, Msg: fmt.Sprintf("%s: the time ended in the step %q", partName(tp), step), Err: err, Hint: "--wait gives it more time"}
 }
 
 // electFirst elects the first replica and waits until it answers as leader and the metadata say so.

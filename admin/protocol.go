@@ -24,12 +24,15 @@ const parallelBrokers = 64
 // hedgeAfter is how long the first bootstrap server may stay silent before the next is asked as well.
 const hedgeAfter = 700 * time.Millisecond
 
-// askAny sends req to the bootstrap servers: the first at once, each next one when the one before failed
-// or has been silent for a while. The first good answer wins.
+// askAny sends req to the bootstrap servers and then the other brokers that are known: to the first at once, to each next one when
+// the one before failed or has been silent for a while. The first good answer wins.
 func (c *Client) askAny(ctx context.Context, req func() kmsg.Request) (kmsg.Response, error) {
-	seeds, err := c.seedAddrs(ctx)
+	seeds, err := c.askable(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && c.knowsBrokers() {
+		return nil, &Error{Kind: Unreachable, Msg: "no time is left to ask the brokers again", Hint: "--timeout gives it more time"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	type answer struct {
