@@ -51,6 +51,7 @@ func (c *Client) Facts(ctx context.Context, opts FactsOptions) (*check.Facts, []
 		return nil, nil, err
 	}
 	r.readAll(ctx, base)
+	r.confirmOffice(base)
 	if r.wants(check.FromPositions) && f.Missing[check.FromPositions] == "" {
 		r.lookAgain(ctx)
 	}
@@ -178,6 +179,9 @@ func (r *factsReader) readAll(ctx, base context.Context) {
 	}
 	if r.f.Snapshot.Source == model.SourceProtocol {
 		g.Go(func() error { r.readMoves(base); return nil })
+	}
+	if r.reads(check.FromBrokers) && r.reads(check.FromZooKeeper) {
+		g.Go(func() error { r.askOffice(base); return nil })
 	}
 	viewsRead, treeRead := make(chan struct{}), make(chan struct{})
 	if !r.reads(check.FromBrokers) {

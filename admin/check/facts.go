@@ -38,6 +38,14 @@ type Facts struct {
 	Later         []model.ReplicaPosition // a second look at those of Suspects
 	Groups        []Group
 	Servers       []Server
+	Office        Office
+}
+
+// Office is a second look at the broker that /controller names.
+type Office struct {
+	Refuses    string // what it answers to a request for the controller, such as NOT_CONTROLLER; empty: it takes it, or was not asked
+	Changed    bool   // /controller was gone or another one
+	Persistent bool   // /controller belongs to no session: somebody made it by hand
 }
 
 // View is the cluster as one broker answers it. Err says why there is none.

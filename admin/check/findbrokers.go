@@ -21,6 +21,7 @@ const (
 	StaleMetadata         = "stale-metadata"
 	LiveBrokersDiffer     = "live-brokers-differ"
 	TooFewBrokers         = "too-few-brokers"
+	ControllerDenies      = "controller-denies"
 )
 
 func brokerChecks() []Check {
@@ -39,6 +40,11 @@ func brokerChecks() []Check {
 		{TooFewBrokers, model.SeverityInfo, "there is a single broker", []Source{FromBrokers},
 			"Nothing can be replicated: every failure is an outage.", "A development cluster, or all others are down and no replica list names them.",
 			"Start more brokers.", tooFewBrokers},
+		{ControllerDenies, model.SeverityCritical, "the broker that /controller names does not act as controller", []Source{FromBrokers, FromZooKeeper},
+			"/controller names a broker that denies it: its own metadata names another broker or none, or it refuses requests for the controller (NOT_CONTROLLER). Nobody else stands while the znode is there, so nothing is elected, created or moved.",
+			"The znode was made or edited by hand; or the broker lost its office without losing its session: its controller failed while taking over, or missed a ZooKeeper watch.",
+			"`kctl controller move` removes the znode, and another controller is elected. If the same broker denies it again, restart it. It is looked for only when the znode is older than ten seconds: a controller that takes over tells itself last.",
+			controllerDenies},
 	}
 }
 

@@ -32,7 +32,8 @@ func TopicConfigNames() []string {
 
 // BrokerConfigNames are the settings of brokers that checks look at.
 func BrokerConfigNames() []string {
-	return append(slices.Clone(sameEverywhere), "delete.topic.enable", "auto.create.topics.enable", leaderRate, followerRate, dirsRate)
+	return append(slices.Clone(sameEverywhere), "delete.topic.enable", "auto.create.topics.enable", leaderRate, followerRate, dirsRate,
+		sessionTimeouts[0], sessionTimeouts[1])
 }
 
 // sameEverywhere are settings in which brokers of one cluster must not differ.

@@ -4,7 +4,7 @@ package check
 // they have.
 func Finders(f *Facts) map[string]func() int {
 	s := newScene(f)
-	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions})
+	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions, Session: f.sessionMax()})
 	out := map[string]func() int{}
 	for _, c := range Checks() {
 		if f.missing(c.Needs) == "" && f.Cannot[c.ID] == "" {

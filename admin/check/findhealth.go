@@ -20,7 +20,7 @@ func healthChecks() []Check {
 		}
 		text := healthTexts[id[0]]
 		c := Check{ID: id[0], Severity: sev, Summary: id[1], Needs: []Source{FromBrokers}, Means: text[0], Causes: text[1], Remedy: text[2], find: fromHealth(id[0])}
-		if id[0] == StuckTransition || id[0] == PendingTransition {
+		if id[0] == StuckTransition || id[0] == PendingTransition || id[0] == LeaderUnreachable {
 			c.Needs = []Source{FromTransitions}
 		}
 		out = append(out, c)
@@ -75,10 +75,15 @@ var healthTexts = map[string][3]string{
 		"Brokers are down or replicas lag behind.",
 		"Bring the missing replicas back. Lowering min.insync.replicas restores writes at the price of durability.",
 	},
+	LeaderUnreachable: {
+		"A broker is registered and leads partitions, but does not answer: clients of these partitions wait. It is one finding for the broker, whatever the number of partitions; the evidence counts them and names the first, `kctl transitions` lists each.",
+		"The process has just died and its session has not ended yet; it hangs, or its address cannot be reached from here. While the session lasts the controller takes the broker for alive and elects nobody else.",
+		"A dead broker needs nothing but patience: when its session ends (zookeeper.session.timeout.ms, in KRaft mode broker.session.timeout.ms) other in-sync replicas are elected; partitions without one stay offline until it is started again. Restart a process that hangs: its session keeps it in office for as long as it hangs. A decision that something else is wrong with too (an alert of the controller, an epoch that no broker was told of) is still a `stuck-transition` of its own.",
+	},
 	StuckTransition: {
 		"A leadership decision stands in ZooKeeper, but a broker named in it does not act on it. Clients are sent to a broker that refuses them.",
 		"A request of the controller was lost (controller failure in between), the state was edited by hand, or the broker hangs.",
-		"The fix of the finding is chosen by what the brokers answered: `kctl transitions` shows each step it waits for.",
+		"The fix of the finding is chosen by what the brokers answered: `kctl transitions` shows each step it waits for. Decisions that wait for nothing but the answer of a silent leader are one `leader-unreachable` of that broker.",
 	},
 	PendingTransition: {
 		"A leadership decision is younger than the limit and not carried out by everybody yet. This is normal for a moment.",

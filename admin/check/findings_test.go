@@ -139,6 +139,11 @@ var recorded = map[string]struct {
 	"stuck-transition": {func(f *check.Facts) {
 		f.Transitions = []model.Transition{{Topic: "t", State: model.TransitionStuck, Fix: "kctl controller move --yes"}}
 	}, "t-0", "kctl controller move"},
+	"leader-unreachable": {func(f *check.Facts) {
+		brokerConfig(2, "zookeeper.session.timeout.ms", "18000")(f)
+		f.Transitions = []model.Transition{{Topic: "t", Leader: 1, State: model.TransitionStuck, LeaderSilent: true, Reason: "leader 1 does not answer: connection refused"}}
+	}, "broker 1", "kctl brokers describe 1"},
+	"controller-denies":   {func(f *check.Facts) { f.Office.Refuses = "NOT_CONTROLLER" }, "broker 1", "kctl controller move --yes"},
 	"pending-transition":  {func(f *check.Facts) { f.Transitions = []model.Transition{{Topic: "t", State: model.TransitionPending}} }, "t-0", ""},
 	"dead-replica-in-isr": {func(f *check.Facts) { f.Snapshot.Brokers[2].Live = false }, "t-0", "start broker 3"},
 	"under-replicated":    {part(func(p *model.Partition) { p.ISR = ids{1, 2} }), "t-0", "kctl lag replicas t:0"},

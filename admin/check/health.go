@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kctl/admin/model"
 	"kctl/zkutil/cluster"
@@ -20,6 +21,7 @@ const (
 	NoController       = "no-controller"
 	BrokerDown         = "broker-down"
 	BrokerUnreachable  = "broker-unreachable"
+	LeaderUnreachable  = "leader-unreachable"
 	StuckTransition    = "stuck-transition"
 	PendingTransition  = "pending-transition"
 	NotPreferred       = "not-preferred"
@@ -37,6 +39,7 @@ func IDs() [][2]string {
 		{BrokerUnreachable, "a registered broker did not answer"},
 		{OfflinePartition, "a partition has no leader: no reads, no writes"},
 		{UnderMinISR, "fewer in-sync replicas than min.insync.replicas: acks=all is refused"},
+		{LeaderUnreachable, "a registered broker leads partitions and does not answer"},
 		{StuckTransition, "a leadership decision has not been carried out in time"},
 		{PendingTransition, "a leadership decision is being carried out"},
 		{DeadReplicaInISR, "the ISR names a broker that is not registered"},
@@ -47,10 +50,12 @@ func IDs() [][2]string {
 	}
 }
 
-// Input is what Health judges. Transitions may be nil when they were not looked for.
+// Input is what Health judges. Transitions may be nil when they were not looked for. Session is how long the session of a broker
+// lives without a sign of it, at most; 0 when that is not known.
 type Input struct {
 	Snapshot    *model.Snapshot
 	Transitions []model.Transition
+	Session     time.Duration
 }
 
 // Healthy reports whether no finding is worse than info.
@@ -59,7 +64,8 @@ func Healthy(findings []model.Finding) bool {
 }
 
 // Health returns every finding, worst kinds first, then by object. Nothing is summed up or cut off: a
-// hundred offline partitions are a hundred findings.
+// hundred offline partitions are a hundred findings. Only the decisions of a leader that is merely silent are one finding of
+// that broker: they have one cause, and are done when it answers again or its session ends.
 func Health(in Input) []model.Finding {
 	var out []model.Finding
 	out = append(out, controllerFindings(in)...)
@@ -77,6 +83,7 @@ func Health(in Input) []model.Finding {
 			out = append(out, partitionFindings(&t.Partitions[j], live)...)
 		}
 	}
+	out = append(out, leaderFindings(in)...)
 	out = append(out, transitionFindings(in.Transitions)...)
 	sortFindings(out)
 	return out
@@ -233,6 +240,9 @@ func transitionFindings(ts []model.Transition) []model.Finding {
 	var out []model.Finding
 	for i := range ts {
 		t := &ts[i]
+		if t.LeaderSilent {
+			continue // leaderFindings
+		}
 		f := model.Finding{
 			Object:   cluster.TopicPartition{Topic: t.Topic, Partition: t.Partition}.String(),
 			Evidence: t.Reason, Fix: t.Fix,

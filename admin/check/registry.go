@@ -59,7 +59,7 @@ func AtLeast(s, than model.Severity) bool { return severityRank(s) <= severityRa
 // caller has refused them.
 func Diagnose(f *Facts, ids []string) Diagnosis {
 	s := newScene(f)
-	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions})
+	s.health = Health(Input{Snapshot: f.Snapshot, Transitions: f.Transitions, Session: f.sessionMax()})
 	var d Diagnosis
 	for _, c := range Checks() {
 		if len(ids) > 0 && !slices.Contains(ids, c.ID) {

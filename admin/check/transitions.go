@@ -43,7 +43,15 @@ func Transition(o model.Observation, tc TransitionContext) model.Transition {
 		t.Reason += "; the controller's alert: " + o.Alert.Reason
 	}
 	t.Fix = transitionFix(o, tc, waiting)
+	t.LeaderSilent = leaderSilent(o, tc)
 	return t
+}
+
+// leaderSilent reports whether the silence of a registered leader is all that is known against a decision. The controller's alert
+// on it, an epoch that no broker was told of, or one that the controller will not touch stay when the leader is back.
+func leaderSilent(o model.Observation, tc TransitionContext) bool {
+	ahead := tc.ControllerEpoch >= 0 && o.State.ControllerEpoch > tc.ControllerEpoch
+	return o.LeaderAnswer == model.AnswerUnreachable && o.Alert == nil && !ahead && !unknownToController(o)
 }
 
 // unfinished names the brokers a decision waits for and why; an empty reason means that it is done.

@@ -234,6 +234,9 @@ type Transition struct {
 	WaitingFor      []cluster.BrokerID
 	Reason          string
 	Fix             string
+	// LeaderSilent: the leader is registered and does not answer, and nothing else is known to be wrong with the decision. It may
+	// have been carried out long ago.
+	LeaderSilent bool
 }
 
 // Severity ranks a finding.
