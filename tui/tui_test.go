@@ -156,8 +156,10 @@ func TestPages(t *testing.T) {
 	}{
 		{"", []string{"kctl prod [read-only]  ok", "2 Partitions 1/1", "1*  leader"}},
 		{"t", []string{"transitions 1, 1 with a problem", "> orders", "stuck", "broker 2 does not answer", "fix: kctl brokers list"}},
+		{"/zzz enter", []string{"nothing matches zzz; esc clears it"}},
+		{"esc", []string{"> orders"}},
 		{"c", []string{"groups 1", "> billing", "orders", "Empty", "kctl lag groups billing --topic orders"}},
-		{"/zzz enter", []string{"no consumer groups", "/zzz"}},
+		{"/zzz enter", []string{"nothing matches zzz; esc clears it", "/zzz"}},
 		{"esc", []string{"> billing"}},
 		{"esc", []string{"2 Partitions 1/1"}},
 		{":tr enter", []string{"transitions 1/1"}},

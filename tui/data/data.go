@@ -81,6 +81,20 @@ func Age(now, loadedAt time.Time, refresh time.Duration, paused, failed bool) st
 	return word
 }
 
+// Nothing stands where a list has no row to show: why that is, and the key that changes it. all is the number of rows without
+// filter and without "problems only", missing what is not there when that is 0.
+func Nothing(all int, filter string, problems bool, missing string) string {
+	switch {
+	case all == 0:
+		return missing
+	case filter != "" && problems:
+		return "nothing with a problem matches " + filter + "; esc clears it, p shows rows without a problem"
+	case filter != "":
+		return "nothing matches " + filter + "; esc clears it"
+	}
+	return "nothing has a problem; p shows everything"
+}
+
 // Tick says that it is time to read again.
 type Tick struct{ Seq uint64 }
 

@@ -265,7 +265,7 @@ func (m *Model) table() []string {
 	g, hidden := g.Fit(m.width)
 	out := []string{m.theme.Focus.Render(grid.Fit("[ "+m.paneTitle(hidden)+" ]", m.width))}
 	if len(m.rows) == 0 {
-		return append(out, grid.Fit("  "+m.empty, m.width))
+		return append(out, grid.Wrap(data.Nothing(len(m.all), m.filter, m.problems, m.empty), m.width)...)
 	}
 	selected := m.cursor - m.top
 	lines := g.Lines(m.width, selected)

@@ -176,6 +176,8 @@ func TestFrames(t *testing.T) {
 		{"40x12", 40, 12, nil},
 		{"80x24-filter", 80, 24, []string{"/", "ord"}},
 		{"80x24-filtered-replicas", 80, 24, []string{"/", "orders:1", "enter", "tab"}},
+		{"80x24-filter-nothing", 80, 24, []string{"/", "zzz", "enter"}},
+		{"40x12-filter-nothing", 40, 12, []string{"/", "zzz", "enter"}},
 		{"80x24-problems-by-status", 80, 24, []string{"p", "s"}},
 		{"80x24-by-lag", 80, 24, []string{"s", "s"}},
 		{"40x12-brokers", 40, 12, []string{"1"}},

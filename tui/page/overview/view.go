@@ -176,10 +176,34 @@ func (m *Model) pane(p pane, h int) []string {
 		}
 		out = append(out, l)
 	}
+	if len(lines) == 1 {
+		out = append(out, grid.Wrap(m.nothing(p), m.width)...)
+	}
 	for len(out) < h+1 {
 		out = append(out, grid.Fit("", m.width))
 	}
-	return out
+	return out[:h+1]
+}
+
+// nothing says why a pane has no rows.
+func (m *Model) nothing(p pane) string {
+	switch p {
+	case brokersPane:
+		return "no broker is registered or named in a replica list"
+	case partitionsPane:
+		missing := "no topic exists, or none that may be seen; kctl topics create NAME makes one"
+		if len(m.snap.Topics) > 0 {
+			missing = "no partition of a topic could be read; kctl topics list shows why"
+		}
+		return data.Nothing(m.total.Partitions, m.filter, m.problems, missing)
+	}
+	switch {
+	case len(m.parts) == 0:
+		return "no partition is selected"
+	case m.lagErr != "":
+		return "the positions could not be read"
+	}
+	return "reading the positions"
 }
 
 func (m *Model) paneTitle(p pane) string {
