@@ -93,6 +93,12 @@ func (o Ops) children(ctx context.Context, path string, watch bool) ([]string, z
 	return r.Children, r.Stat, wrap("children", path, r.Err)
 }
 
+// GetACL returns a node's access list and its Stat. Who may not change it sees no digests in it: "user:x" instead.
+func (o Ops) GetACL(ctx context.Context, path string) ([]zkop.ACL, zkop.Stat, error) {
+	r := o.read(ctx, zkop.Request{Kind: zkop.GetACL, Path: path})
+	return r.ACL, r.Stat, wrap("get the ACL of", path, r.Err)
+}
+
 // Sync makes reads that follow see everything committed before it.
 func (o Ops) Sync(ctx context.Context, path string) error {
 	return wrap("sync", path, o.read(ctx, zkop.Request{Kind: zkop.Sync, Path: path}).Err)

@@ -20,8 +20,35 @@ func checkReply(op int32, b []byte) bool {
 		return checkChildren(b)
 	case opMulti:
 		return checkMulti(b)
+	case opGetACL:
+		return checkACL(b)
 	}
 	return true
+}
+
+// checkACL is a list of permissions, scheme and id, and the status.
+func checkACL(b []byte) bool {
+	if len(b) < 4 {
+		return false
+	}
+	count := int(int32(binary.BigEndian.Uint32(b)))
+	b = b[4:]
+	if count < 0 || count > len(b)/12 {
+		return false
+	}
+	for range count {
+		ok := len(b) >= 4
+		if ok {
+			b, ok = skipBytes(b[4:])
+		}
+		if ok {
+			b, ok = skipBytes(b)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return len(b) >= statLen
 }
 
 func checkChildren(b []byte) bool {

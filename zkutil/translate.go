@@ -50,7 +50,7 @@ func withoutRoot(chroot, path string) (string, bool) {
 // check refuses what must not be sent; the path is as the caller gave it.
 func check(req zkop.Request) error {
 	switch req.Kind {
-	case zkop.Get, zkop.Exists, zkop.Children, zkop.Create, zkop.Set, zkop.Delete, zkop.Check, zkop.Sync:
+	case zkop.Get, zkop.Exists, zkop.Children, zkop.Create, zkop.Set, zkop.Delete, zkop.Check, zkop.Sync, zkop.GetACL:
 		return checkPath(req)
 	case zkop.Multi:
 		for _, op := range req.Ops {
@@ -156,6 +156,8 @@ func run(c *zk.Conn, req zkop.Request) zkop.Response {
 	case zkop.Sync:
 		_, err := c.Sync(req.Path)
 		return zkop.Response{Err: translate(err)}
+	case zkop.GetACL:
+		return runGetACL(c, req)
 	case zkop.Check:
 		r := runMulti(c, []zkop.Request{req})
 		return zkop.Response{Err: r.Err}
@@ -207,6 +209,19 @@ func runChildren(c *zk.Conn, req zkop.Request) zkop.Response {
 	return r
 }
 
+func runGetACL(c *zk.Conn, req zkop.Request) zkop.Response {
+	acl, stat, err := c.GetACL(req.Path)
+	r := respond(stat, err)
+	if err != nil {
+		return r
+	}
+	r.ACL = make([]zkop.ACL, len(acl))
+	for i, a := range acl {
+		r.ACL[i] = zkop.ACL(a)
+	}
+	return r
+}
+
 func runMulti(c *zk.Conn, reqs []zkop.Request) zkop.Response {
 	ops := make([]any, len(reqs))
 	for i, req := range reqs {
@@ -243,6 +258,9 @@ func runMulti(c *zk.Conn, reqs []zkop.Request) zkop.Response {
 // errInconsistent is code -2, by which a server marks the operations behind the one that failed a multi.
 var errInconsistent = errors.New("zookeeper: runtime inconsistency")
 
+// errNoLogin is what a server answers that closes sessions without a login.
+var errNoLogin = fmt.Errorf("%w: it closes sessions that have not logged in as it asks (enforce.auth.schemes, sessionRequireClientSASLAuth)", ErrAuthFailed)
+
 var fromZK = map[error]error{
 	zk.ErrNoNode:                  zkop.ErrNoNode,
 	zk.ErrNodeExists:              zkop.ErrNodeExists,
@@ -250,6 +268,7 @@ var fromZK = map[error]error{
 	zk.ErrNotEmpty:                zkop.ErrNotEmpty,
 	zk.ErrNoChildrenForEphemerals: zkop.ErrNoChildrenForEphemeral,
 	zk.ErrNoAuth:                  zkop.ErrNoAuth,
+	zk.ErrAuthFailed:              ErrAuthFailed,
 	zk.ErrInvalidACL:              zkop.ErrInvalidACL,
 	zk.ErrBadArguments:            zkop.ErrBadArguments,
 	zk.ErrInvalidPath:             zkop.ErrBadArguments,
@@ -264,6 +283,7 @@ var fromCode = map[int64]error{
 	int64(codeConnectionLoss): ErrNotSent,       // wireConn's mark of a stale request
 	int64(codeMarshalling):    zkop.ErrTooLarge, // wireConn's mark of a reply above the limit
 	-6:                        zkop.ErrUnimplemented,
+	-124:                      errNoLogin,
 }
 
 // translate maps go-zk's errors. What is no answer of the server leaves the outcome open.

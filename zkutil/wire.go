@@ -21,6 +21,7 @@ const (
 	opSetData      int32 = 5
 	opCreate       int32 = 1
 	opPing         int32 = 11
+	opGetACL       int32 = 6
 	opSync         int32 = 9
 	opGetChildren2 int32 = 12
 	opMulti        int32 = 14

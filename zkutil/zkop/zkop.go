@@ -20,8 +20,8 @@ const (
 	Check
 	Multi
 	Sync
-	GetACL // the embedded server and its tree; clients may answer ErrUnimplemented
-	SetACL // likewise; Version is the expected aversion
+	GetACL
+	SetACL // the embedded server and its tree; clients answer ErrBadArguments. Version is the expected aversion
 )
 
 // Mode is the kind of a created node.

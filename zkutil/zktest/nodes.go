@@ -275,6 +275,19 @@ func testACL(t *testing.T, s Server) {
 		wantErr(t, err, zkop.ErrNoAuth)
 	}
 	again := dial(t, s.Addr(), withAuth("alice:secret"))
+	acl, stat, err := again.GetACL(again.ctx, "/shared")
+	if err != nil || !slices.Equal(acl, []zkop.ACL{digest, readable}) || stat.DataLength != 1 {
+		t.Errorf("the owner sees %+v %+v, %v", acl, stat, err)
+	}
+	bob := dial(t, s.Addr(), withAuth("bob:secret"))
+	hidden := zkop.ACL{Perms: zkop.PermAll, Scheme: "digest", ID: "alice:x"}
+	if acl, _, err = bob.GetACL(bob.ctx, "/shared"); err != nil || !slices.Equal(acl, []zkop.ACL{hidden, readable}) {
+		t.Errorf("somebody else sees %+v, %v", acl, err)
+	}
+	_, _, err = bob.GetACL(bob.ctx, "/private")
+	wantErr(t, err, zkop.ErrNoAuth)
+	_, _, err = bob.GetACL(bob.ctx, "/nothing")
+	wantErr(t, err, zkop.ErrNoNode)
 	again.set("/private", "y")
 	again.create("/private/child", "")
 	again.remove("/private/child")
