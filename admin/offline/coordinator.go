@@ -1,7 +1,5 @@
 package offline
 
-import "encoding/binary"
-
 // coordinatorRecord is one type of record that a coordinator writes: the key's version is its number. Keys have no
 // versions of their own and classic lengths, values begin with their version and are flexible.
 type coordinatorRecord struct {
@@ -95,24 +93,10 @@ func coordinated(types map[int16]coordinatorRecord, key, value []byte) Decoded {
 		return raw(undecoded("key version %d is not known", number), value)
 	}
 	d := Decoded{Type: kind.name, Tombstone: value == nil}
-	var err error
-	if d.Key, err = kind.key.read(key[2:], 0, false); err != nil {
-		d.Problem = "the key: " + err.Error()
-		return raw(d, key)
-	}
-	d.Group, _ = d.Key["groupId"].(string)
-	if value == nil {
-		return d
-	}
-	if len(value) < 2 {
-		d.Problem = "the value has no version"
-		return raw(d, value)
-	}
-	v := int16(binary.BigEndian.Uint16(value))
-	d.Version = &v
-	if d.Data, err = kind.value.read(value[2:], v, true); err != nil {
-		d.Problem = "the value: " + err.Error()
-		return raw(d, value)
+	d.Key = d.keyed(kind.key, key)
+	d.Group = text(d.Key, "groupId")
+	if d.Key != nil && value != nil {
+		d.Data = d.valued(kind.value, value, 0)
 	}
 	return d
 }

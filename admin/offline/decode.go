@@ -18,11 +18,13 @@ type Decoded struct {
 	LeaderEpoch     *int32   `json:"leaderEpoch,omitempty"`
 	Metadata        string   `json:"metadata,omitempty"`
 	CommitTimestamp *int64   `json:"commitTimestamp,omitempty" doc:"milliseconds since the Unix epoch"`
-	ExpireTimestamp *int64   `json:"expireTimestamp,omitempty"`
+	ExpireTimestamp *int64   `json:"expireTimestamp,omitempty" doc:"version 1 only: later ones expire by offsets.retention.minutes"`
+	TopicID         string   `json:"topicId,omitempty" doc:"of a commit, from version 4 on"`
 	ProtocolType    string   `json:"protocolType,omitempty"`
 	Protocol        string   `json:"protocol,omitempty"`
 	Generation      *int32   `json:"generation,omitempty"`
 	Leader          string   `json:"leader,omitempty" doc:"member id"`
+	StateTimestamp  *int64   `json:"stateTimestamp,omitempty" doc:"since when the group is in its state: offsets of an empty one expire from then on; -1: not known"`
 	Members         []Member `json:"members,omitempty"`
 
 	TransactionalID  string   `json:"transactionalId,omitempty"`
@@ -36,21 +38,36 @@ type Decoded struct {
 	CoordinatorEpoch *int32   `json:"coordinatorEpoch,omitempty"`
 	Voters           []int32  `json:"voters,omitempty"`
 
-	Version *int16         `json:"version,omitempty" doc:"of the value of a record of the new groups and of KRaft metadata"`
+	PreviousProducerID       *int64 `json:"previousProducerId,omitempty" doc:"of the last committed transaction; this and what follows from Apache Kafka 4.0 on"`
+	NextProducerID           *int64 `json:"nextProducerId,omitempty"`
+	NextProducerEpoch        *int16 `json:"nextProducerEpoch,omitempty"`
+	ClientTransactionVersion *int16 `json:"clientTransactionVersion,omitempty"`
+
+	Version *int16         `json:"version,omitempty" doc:"of the value; not of control records"`
 	Key     map[string]any `json:"key,omitempty" doc:"fields of the key of a record of the new groups"`
-	Data    map[string]any `json:"data,omitempty" doc:"fields of its value, with Kafka's names and values as Kafka's tool prints them; keys and salts of passwords are left out"`
+	Data    map[string]any `json:"data,omitempty" doc:"fields of its value, with Kafka's names and values as Kafka's tool prints them; keys and salts of passwords are left out. Of offsets, classic groups and transactions: tagged fields that are not known"`
 
 	Problem string `json:"problem,omitempty" doc:"why it could not be decoded; with --print-data the raw bytes are in key and value"`
 	Hex     string `json:"hex,omitempty" doc:"the bytes that could not be decoded, in hexadecimal"`
 }
 
-// Member is one member of a classic consumer group.
+// Member is one member of a classic consumer group. Bytes are in base64.
 type Member struct {
-	ID         string   `json:"id"`
-	InstanceID string   `json:"instanceId,omitempty"`
-	ClientID   string   `json:"clientId"`
-	Host       string   `json:"host"`
-	Assigned   []string `json:"assigned" doc:"TOPIC:P"`
+	ID                 string   `json:"id"`
+	InstanceID         string   `json:"instanceId,omitempty" doc:"of a static member"`
+	ClientID           string   `json:"clientId"`
+	Host               string   `json:"host"`
+	RebalanceTimeoutMs *int32   `json:"rebalanceTimeoutMs,omitempty"`
+	SessionTimeoutMs   *int32   `json:"sessionTimeoutMs,omitempty"`
+	Subscribed         []string `json:"subscribed" doc:"topics"`
+	Owned              []string `json:"owned,omitempty" doc:"TOPIC:P that it had when it joined"`
+	Generation         *int32   `json:"generation,omitempty" doc:"in which it had them, -1: unknown"`
+	Rack               string   `json:"rack,omitempty"`
+	UserData           string   `json:"userData,omitempty" doc:"of its assignor, base64"`
+	Assigned           []string `json:"assigned" doc:"TOPIC:P"`
+	AssignedUserData   string   `json:"assignedUserData,omitempty" doc:"base64"`
+	Subscription       string   `json:"subscription,omitempty" doc:"base64: of a protocol type that is not consumer, or not readable"`
+	Assignment         string   `json:"assignment,omitempty" doc:"likewise"`
 }
 
 // Decoder reads key and value of a record.
@@ -82,105 +99,6 @@ func DecodeOffsets(key, value []byte) Decoded {
 		return groupMetadata(key, value)
 	}
 	return coordinated(groupRecords, key, value)
-}
-
-func offsetCommit(key, value []byte) Decoded {
-	k := kmsg.NewOffsetCommitKey()
-	if err := k.ReadFrom(key); err != nil {
-		return undecoded("the key: %v", err)
-	}
-	d := Decoded{Type: "offset-commit", Group: k.Group, Topic: k.Topic, Partition: &k.Partition, Tombstone: value == nil}
-	if value == nil {
-		return d
-	}
-	v := kmsg.NewOffsetCommitValue()
-	if err := v.ReadFrom(value); err != nil {
-		d.Problem = fmt.Sprintf("the value: %v", err)
-		return d
-	}
-	d.Offset, d.Metadata, d.CommitTimestamp = &v.Offset, v.Metadata, &v.CommitTimestamp
-	if v.Version >= 3 {
-		d.LeaderEpoch = &v.LeaderEpoch
-	}
-	if v.Version == 1 {
-		d.ExpireTimestamp = &v.ExpireTimestamp
-	}
-	return d
-}
-
-func groupMetadata(key, value []byte) Decoded {
-	k := kmsg.NewGroupMetadataKey()
-	if err := k.ReadFrom(key); err != nil {
-		return undecoded("the key: %v", err)
-	}
-	d := Decoded{Type: "group-metadata", Group: k.Group, Tombstone: value == nil}
-	if value == nil {
-		return d
-	}
-	v := kmsg.NewGroupMetadataValue()
-	if err := v.ReadFrom(value); err != nil {
-		d.Problem = fmt.Sprintf("the value: %v", err)
-		return d
-	}
-	d.ProtocolType, d.Generation = v.ProtocolType, &v.Generation
-	d.Protocol, d.Leader = orEmpty(v.Protocol), orEmpty(v.Leader)
-	for i := range v.Members {
-		m := &v.Members[i]
-		d.Members = append(d.Members, Member{
-			ID: m.MemberID, InstanceID: orEmpty(m.InstanceID), ClientID: m.ClientID, Host: m.ClientHost,
-			Assigned: assigned(v.ProtocolType, m.Assignment),
-		})
-	}
-	return d
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func assigned(protocolType string, b []byte) []string {
-	out := []string{}
-	a := kmsg.NewConsumerMemberAssignment()
-	if protocolType != "consumer" || a.ReadFrom(b) != nil {
-		return out
-	}
-	for _, t := range a.Topics {
-		for _, p := range t.Partitions {
-			out = append(out, fmt.Sprintf("%s:%d", t.Topic, p))
-		}
-	}
-	return out
-}
-
-// DecodeTransactions reads a record of __transaction_state.
-func DecodeTransactions(key, value []byte) Decoded {
-	k := kmsg.NewTxnMetadataKey()
-	if v := version(key); v != 0 {
-		return undecoded("key version %d is not known", v)
-	}
-	if err := k.ReadFrom(key); err != nil {
-		return undecoded("the key: %v", err)
-	}
-	d := Decoded{Type: "transaction", TransactionalID: k.TransactionalID, Tombstone: value == nil}
-	if value == nil {
-		return d
-	}
-	v := kmsg.NewTxnMetadataValue()
-	if err := v.ReadFrom(value); err != nil {
-		d.Problem = fmt.Sprintf("the value: %v", err)
-		return d
-	}
-	d.ProducerID, d.ProducerEpoch, d.TimeoutMs, d.State = &v.ProducerID, &v.ProducerEpoch, &v.TimeoutMillis, v.State.String()
-	d.LastUpdate, d.StartTimestamp = &v.LastUpdateTimestamp, &v.StartTimestamp
-	for _, t := range v.Topics {
-		for _, p := range t.Partitions {
-			d.Partitions = append(d.Partitions, fmt.Sprintf("%s:%d", t.Topic, p))
-		}
-	}
-	return d
 }
 
 // controlTypes are the kinds of control records by the number in their key.

@@ -36,6 +36,7 @@ type field struct {
 	sub      []field // of a structT
 	many     bool    // an array of it
 	from     int16   // first version that has it
+	last     int16   // last version that has it; 0: all that follow
 	nullable bool
 	tag      int // in the tagged section; -1: not there
 }
@@ -51,6 +52,13 @@ func structs(name string, sub ...field) field {
 }
 
 func (f field) since(version int16) field { f.from = version; return f }
+
+func (f field) until(version int16) field { f.last = version; return f }
+
+// in reports whether a version has the field.
+func (f *field) in(version int16) bool {
+	return version >= f.from && (f.last == 0 || version <= f.last)
+}
 
 func (f field) orNull() field { f.nullable = true; return f }
 
@@ -144,7 +152,7 @@ func (w *wire) length(short bool) int64 {
 func (w *wire) record(fs []field, version int16) map[string]any {
 	out := map[string]any{}
 	for i := range fs {
-		if f := &fs[i]; f.tag < 0 && version >= f.from {
+		if f := &fs[i]; f.tag < 0 && f.in(version) {
 			w.field(out, f, version)
 		}
 	}
@@ -154,6 +162,9 @@ func (w *wire) record(fs []field, version int16) map[string]any {
 	return out
 }
 
+// tagPrefix begins the names of tagged fields that are not known.
+const tagPrefix = "tag"
+
 // tags reads the tagged section; tags that are not known are kept as hexadecimal text.
 func (w *wire) tags(out map[string]any, fs []field, version int16) {
 	for n := w.uvarint(); n > 0 && w.err == nil; n-- {
@@ -161,13 +172,13 @@ func (w *wire) tags(out map[string]any, fs []field, version int16) {
 		body := &wire{b: w.take(size), flexible: true, err: w.err}
 		known := false
 		for i := range fs {
-			if f := &fs[i]; f.tag >= 0 && uint64(f.tag) == tag && version >= f.from {
+			if f := &fs[i]; f.tag >= 0 && uint64(f.tag) == tag && f.in(version) {
 				body.field(out, f, version)
 				known = true
 			}
 		}
 		if !known && w.err == nil && !(&layout{fields: fs}).secret() {
-			out["tag"+strconv.FormatUint(tag, 10)] = hex.EncodeToString(body.b)
+			out[tagPrefix+strconv.FormatUint(tag, 10)] = hex.EncodeToString(body.b)
 		}
 		if w.err == nil {
 			w.err = body.err

@@ -182,12 +182,16 @@ func decodedText(d *offline.Decoded) string {
 	add("offset", num(d.Offset))
 	add("leaderEpoch", num(d.LeaderEpoch))
 	add("metadata", d.Metadata)
+	add("committed", moment(d.CommitTimestamp))
+	add("expires", moment(d.ExpireTimestamp))
+	add("topicId", d.TopicID)
 	add("protocolType", d.ProtocolType)
 	add("protocol", d.Protocol)
 	add("generation", num(d.Generation))
 	add("leader", d.Leader)
-	for _, m := range d.Members {
-		add("member", m.ID+"["+strings.Join(m.Assigned, ",")+"]")
+	add("stateSince", moment(d.StateTimestamp))
+	for i := range d.Members {
+		add("member", memberText(&d.Members[i]))
 	}
 	add("transactionalId", d.TransactionalID)
 	add("producerId", num(d.ProducerID))
@@ -195,6 +199,12 @@ func decodedText(d *offline.Decoded) string {
 	add("state", d.State)
 	add("timeoutMs", num(d.TimeoutMs))
 	add("partitions", strings.Join(d.Partitions, ","))
+	add("started", moment(d.StartTimestamp))
+	add("updated", moment(d.LastUpdate))
+	add("previousProducerId", num(d.PreviousProducerID))
+	add("nextProducerId", num(d.NextProducerID))
+	add("nextProducerEpoch", num(d.NextProducerEpoch))
+	add("clientTransactionVersion", num(d.ClientTransactionVersion))
 	add("coordinatorEpoch", num(d.CoordinatorEpoch))
 	for _, part := range []map[string]any{d.Key, d.Data} {
 		for _, name := range slices.Sorted(maps.Keys(part)) {
@@ -211,6 +221,23 @@ func decodedText(d *offline.Decoded) string {
 	add("problem", d.Problem)
 	add("hex", d.Hex)
 	return out
+}
+
+// moment is a time, nothing when there is none.
+func moment(ms *int64) string {
+	if ms == nil || *ms < 0 {
+		return ""
+	}
+	return timeText(*ms)
+}
+
+// memberText is ID(INSTANCE)[ASSIGNED].
+func memberText(m *offline.Member) string {
+	out := m.ID
+	if m.InstanceID != "" {
+		out += "(" + m.InstanceID + ")"
+	}
+	return out + "[" + strings.Join(m.Assigned, ",") + "]"
 }
 
 func num[N ~int16 | ~int32 | ~int64](n *N) string {
