@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"kctl/admin/model"
 	"kctl/admin/plan"
@@ -186,7 +187,7 @@ func produceErr(err error, topic string, unreachable error) error {
 			Hint: fmt.Sprintf("kctl partitions list %s -o wide shows leaders and whether the ISR is below min.insync.replicas", topic),
 		}
 	}
-	return wrap(err, "produce to topic %s", topic)
+	return wrap(needs(kmsg.Produce, err), "produce to topic %s", topic)
 }
 
 // Close waits for the records that are under way and returns how many were acknowledged.
@@ -352,7 +353,7 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left rem
 				return
 			}
 			if err = p.fatal(err); err != nil {
-				failed = wrap(err, "consume %s", where(o, t, part))
+				failed = consumeErr(err, where(o, t, part))
 			}
 		})
 		if failed != nil {
@@ -370,6 +371,11 @@ func consumeLoop(ctx context.Context, cl *kgo.Client, o ConsumeOptions, left rem
 			return n, nil
 		}
 	}
+}
+
+// consumeErr says what was read; a refusal by the authorizer names the permission of the request that the library sent.
+func consumeErr(err error, what string) error {
+	return wrap(needs(kmsg.Fetch, needs(kmsg.JoinGroup, err)), "consume %s", what)
 }
 
 // handOut gives fn the records of one answer, has them printed, and then marks them to be committed for the group: what a reader
