@@ -23,14 +23,22 @@ type Change[T any] struct {
 	What     string // such as "change configuration"
 	Question string // asked on a terminal
 	Harmless bool   // creates only, so that nobody is asked
+	Single   bool   // there is one object, which is printed as such and not as a list
 
 	// Refused are objects of the plan that cannot be changed now, each with why. They are printed with the plan and with the
 	// outcome, and count as failed; the others are changed all the same.
 	Refused []model.Problem
 
+	// ShowPlan says on stderr what will be done, where the rows of Plan do not tell it; nil prints those. It is called in a dry
+	// run too, whose answer comes behind it.
+	ShowPlan func() error
+	// Answer prints rows, or the plan of a dry run, on stdout in another form than that of Kind; nil prints them as such.
+	Answer func(p *output.Printer, items []T, errs []rows.ErrorRow) error
+
 	// Check has the cluster judge the plan without writing; nil when it cannot. It runs before anybody is asked.
 	Check func() error
-	// Do makes the change and returns the rows as they are now.
+	// Do makes the change and returns the rows as they are now. The entries of the outcome go into the journal also when there
+	// is an error, as of a change that was cut short.
 	Do func() (Outcome[T], error)
 }
 
@@ -41,14 +49,11 @@ type Outcome[T any] struct {
 	Entries  []factory.Change
 	Errs     []error
 	Problems []model.Problem
+	Ended    error // what ended the change before its end: the rows are printed all the same, then this is the verdict
 }
 
 // Run checks the plan, prints it (on stdout in a dry run, else on stderr), asks, makes the change, writes the journal
 // and prints the outcome. The exit code is that of the first error when everything failed, 3 when some did; also of a dry run.
-//
-// Changes that keep steps of their own: those whose plan is not a list of what is changed (elect leader: an order of steps
-// and two journal entries; elect unclean: the candidates and what each lacks; zk: one znode), those that go on from a state
-// file (reassign execute, rollback, cancel), and groups reset-offsets, where the plan is the answer unless --execute is given.
 func (c Change[T]) Run(f *factory.Factory) error {
 	if c.Needed == 0 {
 		if len(c.Refused) == 0 {
@@ -61,16 +66,11 @@ func (c Change[T]) Run(f *factory.Factory) error {
 			return err
 		}
 	}
-	if c.Flags.DryRun {
-		f.Say("dry run: would %s", c.What)
-		return c.finish(f, Outcome[T]{Rows: c.Plan}, notTried)
+	if err := c.showPlan(f); err != nil {
+		return err
 	}
-	if !f.Machine() {
-		f.Say("will %s:", c.What)
-		p := &output.Printer{Out: f.IO.Err, Format: output.Table, TTY: f.IO.ErrTTY}
-		if err := output.List(p, c.Kind, c.Plan, nil); err != nil {
-			return err
-		}
+	if c.Flags.DryRun {
+		return c.finish(f, Outcome[T]{Rows: c.Plan}, notTried)
 	}
 	flags := c.Flags
 	flags.Yes = flags.Yes || c.Harmless
@@ -86,6 +86,29 @@ func (c Change[T]) Run(f *factory.Factory) error {
 	return c.finish(f, out, tried)
 }
 
+// showPlan says what will be done. The rows of a dry run are its answer.
+func (c Change[T]) showPlan(f *factory.Factory) error {
+	switch {
+	case c.ShowPlan != nil:
+		return c.ShowPlan()
+	case c.Flags.DryRun:
+		f.Say("dry run: would %s", c.What)
+		return nil
+	case f.Machine():
+		return nil
+	}
+	f.Say("will %s:", c.What)
+	p := &output.Printer{Out: f.IO.Err, Format: output.Table, TTY: f.IO.ErrTTY}
+	return c.print(p, c.Plan, nil)
+}
+
+func (c Change[T]) print(p *output.Printer, items []T, errs []rows.ErrorRow) error {
+	if c.Single {
+		return output.One(p, c.Kind, items[0])
+	}
+	return output.List(p, c.Kind, items, errs)
+}
+
 // What is said of objects that failed.
 const (
 	tried    = "partly done, %d of %d failed: %s"
@@ -99,27 +122,35 @@ func (c Change[T]) finish(f *factory.Factory, out Outcome[T], some string) error
 		return err
 	}
 	problems := slices.Clone(c.Refused)
-	known := map[model.Problem]bool{}
-	for _, p := range problems {
-		known[p] = true
-	}
 	for _, p := range out.Problems {
-		if !known[p] {
+		if !slices.Contains(c.Refused, p) {
 			problems = append(problems, p)
 		}
 	}
-	if err := output.List(p, c.Kind, out.Rows, rows.Errors(problems)); err != nil {
+	print := c.print
+	if c.Answer != nil {
+		print = c.Answer
+	}
+	if err := print(p, out.Rows, rows.Errors(problems)); err != nil {
 		return err
 	}
 	if len(out.Rows) == 0 && (p.Format == output.Table || p.Format == output.Wide) {
 		f.Say("no %s", c.Kind.Title)
 	}
+	if out.Ended != nil {
+		return out.Ended
+	}
+	return c.verdict(problems, out.Errs, some)
+}
+
+// verdict is nil when nothing failed.
+func (c Change[T]) verdict(problems []model.Problem, errs []error, some string) error {
 	total := c.Needed + c.Fine + len(c.Refused)
 	var parts []string
 	for _, p := range problems {
 		parts = append(parts, p.Object+": "+p.Message)
 	}
-	for _, e := range out.Errs {
+	for _, e := range errs {
 		parts = append(parts, e.Error())
 	}
 	switch {
@@ -127,12 +158,12 @@ func (c Change[T]) finish(f *factory.Factory, out Outcome[T], some string) error
 		return nil
 	case len(parts) < total:
 		e := &exit.Error{Code: exit.Partial, Msg: fmt.Sprintf(some, len(parts), total, strings.Join(parts, "; "))}
-		if len(out.Errs) > 0 {
-			e.Hint = exit.HintOf(out.Errs[0])
+		if len(errs) > 0 {
+			e.Hint = exit.HintOf(errs[0])
 		}
 		return e
-	case len(out.Errs) > 0:
-		return out.Errs[0]
+	case len(errs) > 0:
+		return errs[0]
 	}
 	return NothingDone("nothing was changed: ", problems, "")
 }

@@ -17,7 +17,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -210,31 +210,23 @@ func (o *writeOptions) run(ctx context.Context, p string, data []byte) error {
 		return err
 	}
 	row := changeRow(w)
-	if o.change.DryRun {
-		o.f.Say("dry run: nothing is written")
-		return verb.One(o.f, ChangeKind, row, nil)
-	}
-	if !o.f.Machine() {
-		o.f.Say("will %s:", o.action)
-		if err := output.One(&output.Printer{Out: o.f.IO.Err, Format: output.Table}, ChangeKind, row); err != nil {
-			return err
-		}
-	}
-	err = o.f.Commit(o.change, fmt.Sprintf("%s %s?", o.action, p), func() ([]factory.Change, error) {
-		after, err := c.WriteZnode(ctx, w)
-		if err != nil {
-			return []factory.Change{entry(w, row, err.Error())}, err
-		}
-		row.Done, row.Now = true, -1
-		if after != nil {
-			row.Now = after.Stat.Version
-		}
-		return []factory.Change{o.undo(w, row, entry(w, row, "done"))}, nil
-	})
-	if err != nil {
-		return err
-	}
-	return verb.One(o.f, ChangeKind, row, nil)
+	what := fmt.Sprintf("%s %s", o.action, p)
+	return verb.Change[ChangeRow]{
+		Flags: o.change, Kind: ChangeKind, Plan: []ChangeRow{row}, Needed: 1, Single: true, What: what, Question: what + "?",
+		Do: func() (out verb.Outcome[ChangeRow], err error) {
+			after, err := c.WriteZnode(ctx, w)
+			if err != nil {
+				out.Entries = []factory.Change{entry(w, row, err.Error())}
+				return out, err
+			}
+			row.Done, row.Now = true, -1
+			if after != nil {
+				row.Now = after.Stat.Version
+			}
+			out.Rows, out.Entries = []ChangeRow{row}, []factory.Change{o.undo(w, row, entry(w, row, journal.Done))}
+			return out, nil
+		},
+	}.Run(o.f)
 }
 
 func changeRow(w *admin.ZnodeWrite) ChangeRow {
