@@ -23,7 +23,7 @@ func TestPeerElectLeader(t *testing.T) {
 	k.run("elect", "leader", part, "2", "-z", "", "--yes", "--expect-leader", "3").want(exit.OK, "leads", "3. order the replicas 1,2,3")
 	k.run("elect", "leader", part, "2", "--yes").want(exit.OK, "already", "leads already")
 	k.run("history", "-o", "json").want(exit.OK, `kctl elect leader `+part+` 3 --expect-leader 2 --yes`, "")
-	k.run("elect", "leader", part, "3", "--expect-leader", "1", "--yes").want(exit.Usage, "", "nothing was changed")
+	k.run("elect", "leader", part, "3", "--expect-leader", "1", "--yes").want(exit.Failed, "", "nothing was changed")
 
 	// As after a kill -9 behind the first step: the list is ordered, the journal has the order that is owed.
 	reorder(t, k, topic, []int32{3, 1, 2})

@@ -30,6 +30,7 @@ type leaderOptions struct {
 	order  []cluster.BrokerID
 	expect int32
 	wait   time.Duration
+	ended  []factory.Change // what the journal lacks of an election that was interrupted
 	change factory.ChangeFlags
 }
 
@@ -113,7 +114,10 @@ func runLeader(ctx context.Context, o *leaderOptions) error {
 	}
 	from := lc.Partition.Leader
 	if o.expect != -2 && int32(from) != o.expect && len(lc.Steps) > 0 {
-		return exit.Usagef("%s is led by %s, not by broker %d: nothing was changed", o.object(), rows.IDText(int32(from)), o.expect)
+		return &exit.Error{
+			Code: exit.Failed, Msg: fmt.Sprintf("%s is led by %s, not by broker %d: nothing was changed", o.object(), rows.IDText(int32(from)), o.expect),
+			Hint: "leave --expect-leader out to elect broker " + fmt.Sprint(o.broker) + " all the same",
+		}
 	}
 	row := rows.Election{
 		Topic: o.tp.Topic, Partition: o.tp.Partition, From: int32(from), To: int32(o.broker), Action: string(plan.Move),
@@ -121,21 +125,23 @@ func runLeader(ctx context.Context, o *leaderOptions) error {
 	if len(lc.Steps) == 0 {
 		row.Action, row.Result = string(plan.NotNeeded), rows.ElectionAlready
 		o.f.Say("broker %d leads already", o.broker)
+		if !o.change.DryRun {
+			o.f.Record(o.ended...)
+		}
 		return verb.One(o.f, rows.ElectionKind, row, nil)
 	}
-	o.printPlan(lc)
-	if o.change.DryRun {
-		o.f.Say("dry run: nothing was changed")
-		return verb.One(o.f, rows.ElectionKind, row, nil)
-	}
-	if err := o.f.Confirm(o.change, fmt.Sprintf("make broker %d the leader of %s?", o.broker, o.object())); err != nil {
-		return err
-	}
-	if err := o.do(ctx, c, lc); err != nil {
-		return err
-	}
-	row.Done, row.Confirmed, row.Result = true, true, rows.ElectionDone
-	return verb.One(o.f, rows.ElectionKind, row, nil)
+	return verb.Change[rows.Election]{
+		Flags: o.change, Kind: rows.ElectionKind, Plan: []rows.Election{row}, Needed: 1, Single: true,
+		Question: fmt.Sprintf("make broker %d the leader of %s?", o.broker, o.object()),
+		ShowPlan: func() error { o.printPlan(lc); return nil },
+		Do: func() (out verb.Outcome[rows.Election], err error) {
+			o.f.Record(o.ended...)
+			out.Entries, err = o.do(ctx, c, lc)
+			row.Done, row.Confirmed, row.Result = true, true, rows.ElectionDone
+			out.Rows = []rows.Election{row}
+			return out, err
+		},
+	}.Run(o.f)
 }
 
 func (o *leaderOptions) object() string { return fmt.Sprintf("%s:%d", o.tp.Topic, o.tp.Partition) }
@@ -152,7 +158,7 @@ func (o *leaderOptions) plan(ctx context.Context, c *admin.Client) (*admin.Leade
 	case order == nil:
 		return lc, nil
 	case slices.Equal(order, lc.Partition.Replicas):
-		o.settle(lc)
+		o.ended = []factory.Change{o.settled(lc)}
 		return lc, nil
 	}
 	resumed, err := c.PlanLeader(ctx, o.tp, o.broker, order)
@@ -163,16 +169,14 @@ func (o *leaderOptions) plan(ctx context.Context, c *admin.Client) (*admin.Leade
 	return resumed, nil
 }
 
-// settle ends an entry that was left begun although the order is back: later changes of the assignment are not
-// to be taken for ours.
-func (o *leaderOptions) settle(lc *admin.LeaderChoice) {
-	if o.change.DryRun {
-		return
+// settled ends an entry that was left begun although the order is back: later changes of the assignment are not to be taken
+// for ours.
+func (o *leaderOptions) settled(lc *admin.LeaderChoice) factory.Change {
+	order := "replicas " + idText(lc.Partition.Replicas)
+	return factory.Change{
+		Cluster: lc.ClusterID, Command: leaderCommand, Object: o.object(), Before: order, After: order,
+		Result: "an interrupted election has ended: the replica list is in its order",
 	}
-	o.f.Record(factory.Change{
-		Cluster: lc.ClusterID, Command: leaderCommand, Object: o.object(), Before: "replicas " + idText(lc.Partition.Replicas),
-		After: "replicas " + idText(lc.Partition.Replicas), Result: "an interrupted election has ended: the replica list is in its order",
-	})
 }
 
 // begun is the Result of an entry that is written before the first step.
@@ -228,6 +232,9 @@ func (o *leaderOptions) printPlan(lc *admin.LeaderChoice) {
 		}
 		o.f.Say("warning: auto.leader.rebalance.enable is on: when %s led by others, leadership goes back to it within %s", when, r.Every)
 	}
+	if o.change.DryRun {
+		o.f.Say("dry run: nothing was changed")
+	}
 }
 
 func stepText(lc *admin.LeaderChoice, step plan.LeaderStep) string {
@@ -243,11 +250,11 @@ func stepText(lc *admin.LeaderChoice, step plan.LeaderStep) string {
 	return fmt.Sprintf("elect broker %d", lc.Goal.Leader)
 }
 
-// do carries out the plan between two entries of the journal: one before the first step, with the order that
-// is owed until the second one is there.
-func (o *leaderOptions) do(ctx context.Context, c *admin.Client, lc *admin.LeaderChoice) error {
+// do carries out the plan between two entries of the journal: one before the first step, with the order that is owed until
+// the second one, which it returns, is there.
+func (o *leaderOptions) do(ctx context.Context, c *admin.Client, lc *admin.LeaderChoice) ([]factory.Change, error) {
 	entry := factory.Change{
-		Cluster: lc.ClusterID, Command: leaderCommand, Object: o.object(),
+		Cluster: lc.ClusterID, Command: leaderCommand, Object: o.object(), Result: journal.Done,
 		Before: fmt.Sprintf("replicas %s leader %d", idText(lc.Goal.Order), lc.Partition.Leader),
 		After:  fmt.Sprintf("replicas %s leader %d", idText(lc.Goal.Order), lc.Goal.Leader),
 	}
@@ -259,19 +266,16 @@ func (o *leaderOptions) do(ctx context.Context, c *admin.Client, lc *admin.Leade
 	}
 	err := c.ElectLeader(ctx, lc, o.wait, func(step plan.LeaderStep) { o.f.Say("%s", stepText(lc, step)) })
 	var left *admin.OrderLeft
-	switch {
+	switch from := lc.Partition.Leader; {
 	case errors.As(err, &left):
 		// No second entry: the order stays owed.
-		return &exit.Error{Code: exit.CodeOf(err), Msg: err.Error(), Hint: "when the cluster answers again: " + again}
+		return nil, &exit.Error{Code: exit.CodeOf(err), Msg: err.Error(), Hint: "when the cluster answers again: " + again}
 	case err != nil:
 		entry.Result = err.Error()
-		o.f.Record(entry)
-		return err
-	}
-	entry.Result = journal.Done
-	if from := lc.Partition.Leader; from >= 0 && from != lc.Goal.Leader {
+	case from >= 0 && from != lc.Goal.Leader:
 		entry = entry.WithUndo("elect", "leader", o.object(), fmt.Sprint(from), "--expect-leader", fmt.Sprint(lc.Goal.Leader))
+	default:
+		entry.Undo = noLeaderBefore
 	}
-	o.f.Record(entry)
-	return nil
+	return []factory.Change{entry}, err
 }

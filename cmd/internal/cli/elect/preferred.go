@@ -7,11 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/admin"
-	"kctl/admin/model"
 	"kctl/admin/plan"
-	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/verb"
 )
 
 func newPreferred(f *factory.Factory) *cobra.Command {
@@ -48,46 +45,8 @@ func runPreferred(ctx context.Context, o *options) error {
 	if via == admin.ElectViaZooKeeper && o.elect.Via != via {
 		o.f.Say("the controller is asked through ZooKeeper (/admin/preferred_replica_election): no broker can be asked")
 	}
-	// What is impossible now is refused, but with a wait: then it is waited for, and counts as needed.
-	moves, open := plan.Moves(planned), plan.Imbalanced(planned)
-	var refused []model.Problem
-	if !o.waitGiven {
-		for _, e := range impossible(planned) {
-			refused = append(refused, model.Problem{Object: name(&e), Message: e.Reason})
-		}
-	}
-	needed := len(open) - len(refused)
-	change := verb.Change[rows.Election]{
-		Flags: o.change, Kind: rows.ElectionKind, Plan: planRows(o.shown(planned)), Needed: needed, Fine: len(planned) - len(open),
-		Refused: refused, What: fmt.Sprintf("move leaders: %d of %d partitions without their preferred leader", len(moves), len(open)),
-		Question: fmt.Sprintf("move %d leader(s)?", needed),
-		Do: func() (verb.Outcome[rows.Election], error) {
-			results, err := o.run(ctx, c, planned, via)
-			if err != nil {
-				return verb.Outcome[rows.Election]{}, err
-			}
-			out, problems := o.report(planned, results)
-			return verb.Outcome[rows.Election]{Rows: out, Problems: problems, Entries: changes(s, o.command, results, true)}, nil
-		},
-	}
-	if needed == 0 {
-		change.Plan, _ = o.report(planned, nil)
-	}
+	change := o.changeOf(ctx, c, planned, s, via)
+	change.What = fmt.Sprintf("move leaders: %d of %d partitions without their preferred leader", len(plan.Moves(planned)), len(plan.Imbalanced(planned)))
+	change.Question = fmt.Sprintf("move %d leader(s)?", change.Needed)
 	return change.Run(o.f)
-}
-
-// shown leaves out what needs nothing where that was asked for, or where everything was meant.
-func (o *options) shown(planned []plan.Election) []plan.Election {
-	if o.all || o.imbalanced {
-		return plan.Imbalanced(planned)
-	}
-	return planned
-}
-
-func planRows(es []plan.Election) []rows.Election {
-	out := make([]rows.Election, len(es))
-	for i := range es {
-		out[i] = rows.OfElection(&es[i])
-	}
-	return out
 }

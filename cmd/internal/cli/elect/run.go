@@ -11,11 +11,53 @@ import (
 	"kctl/admin/plan"
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 )
 
 // lookAgain is the pause before partitions that could not be elected are planned again.
 const lookAgain = 500 * time.Millisecond
+
+// changeOf is the change that elects what is planned. What is impossible now is refused, but with a wait: then it is waited
+// for, and counts as needed.
+func (o *options) changeOf(ctx context.Context, c *admin.Client, planned []plan.Election, s *model.Snapshot, via admin.ElectVia) verb.Change[rows.Election] {
+	open := plan.Imbalanced(planned)
+	var refused []model.Problem
+	if !o.waitGiven {
+		for _, e := range impossible(planned) {
+			refused = append(refused, model.Problem{Object: name(&e), Message: e.Reason})
+		}
+	}
+	change := verb.Change[rows.Election]{
+		Flags: o.change, Kind: rows.ElectionKind, Plan: planRows(o.shown(planned)), Needed: len(open) - len(refused), Fine: len(planned) - len(open),
+		Refused: refused,
+		Do: func() (verb.Outcome[rows.Election], error) {
+			results, err := o.run(ctx, c, planned, via)
+			out, problems := o.report(planned, results)
+			return verb.Outcome[rows.Election]{Rows: out, Problems: problems, Entries: o.entries(s, results)}, err
+		},
+	}
+	if change.Needed == 0 {
+		change.Plan, _ = o.report(planned, nil)
+	}
+	return change
+}
+
+// shown leaves out what needs nothing where that was asked for, or where everything was meant.
+func (o *options) shown(planned []plan.Election) []plan.Election {
+	if o.all || o.imbalanced {
+		return plan.Imbalanced(planned)
+	}
+	return planned
+}
+
+func planRows(es []plan.Election) []rows.Election {
+	out := make([]rows.Election, len(es))
+	for i := range es {
+		out[i] = rows.OfElection(&es[i])
+	}
+	return out
+}
 
 // run carries out a plan. When a wait was asked for, what is impossible now is planned again until it can be
 // done, or the time is over.
@@ -23,8 +65,11 @@ func (o *options) run(ctx context.Context, c *admin.Client, planned []plan.Elect
 	deadline := time.Now().Add(o.elect.Wait)
 	o.elect.Done = o.progress(len(plan.Moves(planned)))
 	results, err := c.Elect(ctx, plan.Moves(planned), via, o.elect)
-	if err != nil || !o.waitGiven {
-		return results, err
+	if err != nil {
+		return failed(plan.Moves(planned), err), err
+	}
+	if !o.waitGiven {
+		return results, nil
 	}
 	waiting := impossible(planned)
 	for said := false; len(waiting) > 0; {
@@ -46,6 +91,15 @@ func (o *options) run(ctx context.Context, c *admin.Client, planned []plan.Elect
 		results = append(results, more...)
 	}
 	return results, nil
+}
+
+// failed are the results of a request that failed as a whole: the journal has what was asked for, and why nobody knows more.
+func failed(moves []plan.Election, err error) []admin.ElectionResult {
+	out := make([]admin.ElectionResult, len(moves))
+	for i := range moves {
+		out[i] = admin.ElectionResult{Election: moves[i], Err: err.Error()}
+	}
+	return out
 }
 
 // tryAgain plans the waiting partitions anew and elects those that can be elected now.
@@ -113,15 +167,6 @@ func (o *options) report(planned []plan.Election, results []admin.ElectionResult
 	return out, problems
 }
 
-// print prints a report and sets the exit code.
-func (o *options) print(planned []plan.Election, out []rows.Election, problems []model.Problem) error {
-	err := verb.List(o.f, rows.ElectionKind, out, problems)
-	if len(problems) > 0 && len(problems) == len(planned) {
-		return verb.NothingDone("no leader moved: ", problems, "")
-	}
-	return err
-}
-
 func resultRow(e *plan.Election, r *admin.ElectionResult, waited time.Duration) rows.Election {
 	row := rows.OfElection(e)
 	switch {
@@ -147,8 +192,11 @@ func resultRow(e *plan.Election, r *admin.ElectionResult, waited time.Duration) 
 	return row
 }
 
-// changes makes the entries of the journal: one for each leader that moved or should have.
-func changes(s *model.Snapshot, command string, results []admin.ElectionResult, undoable bool) []factory.Change {
+// noLeaderBefore is the way back of an election before which no other broker led.
+const noLeaderBefore = "none: no other broker led before"
+
+// entries are those of the journal: one for each leader that moved or should have.
+func (o *options) entries(s *model.Snapshot, results []admin.ElectionResult) []factory.Change {
 	var out []factory.Change
 	for i := range results {
 		r := &results[i]
@@ -156,16 +204,18 @@ func changes(s *model.Snapshot, command string, results []admin.ElectionResult, 
 			continue
 		}
 		ch := factory.Change{
-			Cluster: s.ClusterID, Command: command, Object: name(&r.Election), Result: "done",
+			Cluster: s.ClusterID, Command: o.command, Object: name(&r.Election), Result: journal.Done,
 			Before: fmt.Sprintf("leader %d", r.From), After: fmt.Sprintf("leader %d", r.To),
 		}
 		switch {
 		case r.Err != "":
 			ch.Result = r.Err
-		case undoable && r.From >= 0:
-			ch = ch.WithUndo("elect", "leader", ch.Object, fmt.Sprint(r.From), "--expect-leader", fmt.Sprint(r.To))
-		case !undoable:
+		case o.elect.Unclean:
 			ch.Undo = "nothing can: what the elected replica lacked is gone"
+		case r.From >= 0:
+			ch = ch.WithUndo("elect", "leader", ch.Object, fmt.Sprint(r.From), "--expect-leader", fmt.Sprint(r.To))
+		default:
+			ch.Undo = noLeaderBefore
 		}
 		out = append(out, ch)
 	}

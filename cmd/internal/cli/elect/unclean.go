@@ -12,7 +12,6 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/output"
-	"kctl/cmd/internal/cli/verb"
 )
 
 func newUnclean(f *factory.Factory) *cobra.Command {
@@ -42,29 +41,19 @@ func runUnclean(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	open := plan.Imbalanced(planned)
+	open, moves := plan.Imbalanced(planned), plan.Moves(planned)
 	candidates := c.UncleanCandidates(ctx, s, open)
-	moves := plan.Moves(planned)
+	change := o.changeOf(ctx, c, planned, s, via)
+	change.Question = fmt.Sprintf("elect %d leader(s), %d outside the ISR: records that they lack are LOST. Go on?", len(open), unclean(moves))
+	change.ShowPlan = func() error { return o.printLoss(candidates, moves) }
 	if o.change.DryRun {
 		o.f.Say("dry run: %d of %d partitions have no leader, %d can be elected, %d of them uncleanly", len(open), len(planned), len(moves), unclean(moves))
-		return verb.List(o.f, rows.CandidateKind, candidateRows(candidates), nil)
+		change.ShowPlan = func() error { return nil }
+		change.Answer = func(p *output.Printer, _ []rows.Election, errs []rows.ErrorRow) error {
+			return output.List(p, rows.CandidateKind, candidateRows(candidates), errs)
+		}
 	}
-	var results []admin.ElectionResult
-	if len(moves) > 0 || o.waitGiven && len(open) > 0 {
-		if err := o.printLoss(candidates, moves); err != nil {
-			return err
-		}
-		question := fmt.Sprintf("elect %d leader(s), %d outside the ISR: records that they lack are LOST. Go on?", len(open), unclean(moves))
-		if err := o.f.Confirm(o.change, question); err != nil {
-			return err
-		}
-		if results, err = o.run(ctx, c, planned, via); err != nil {
-			return err
-		}
-		o.f.Record(changes(s, o.command, results, false)...)
-	}
-	out, problems := o.report(planned, results)
-	return o.print(planned, out, problems)
+	return change.Run(o.f)
 }
 
 func unclean(moves []plan.Election) int {
