@@ -18,6 +18,7 @@ import (
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/journal"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -233,16 +234,32 @@ func runReset(ctx context.Context, o *resetOptions) error {
 	if err := plan.CheckExpectedOffsets(p.Moves, o.expected); err != nil {
 		return &exit.Error{Code: exit.Failed, Msg: err.Error(), Hint: "leave --expect out to reset them all the same"}
 	}
+	return o.changeOf(ctx, c, p).Run(o.f)
+}
+
+// changeOf is the change that makes the moves of a plan. --execute is the consent, as in Kafka's tool: without it this is a dry run.
+func (o *resetOptions) changeOf(ctx context.Context, c *admin.Client, p *admin.ResetPlan) verb.Change[rows.OffsetReset] {
 	out := make([]rows.OffsetReset, len(p.Moves))
+	needed := 0
 	for i, m := range p.Moves {
-		out[i] = rows.OfOffsetMove(m)
-	}
-	if o.execute {
-		if err := o.carryOut(ctx, c, p, out); err != nil {
-			return err
+		if out[i] = rows.OfOffsetMove(m); m.Changes() {
+			needed++
 		}
 	}
-	return o.report(out)
+	refused := offsetProblems(out)
+	change := verb.Change[rows.OffsetReset]{
+		Flags: factory.ChangeFlags{Yes: true, DryRun: !o.execute}, Kind: rows.OffsetResetKind, Plan: out,
+		Needed: needed, Fine: len(out) - needed - len(refused), Refused: refused, What: fmt.Sprintf("reset %d of %d offset(s)", needed, len(out)),
+		Do:     func() (verb.Outcome[rows.OffsetReset], error) { return o.commit(ctx, c, p, out) },
+		Answer: o.answer,
+	}
+	switch {
+	case !o.execute:
+		change.What += "; nothing is written without --execute"
+	case needed == 0:
+		settle(out, nil)
+	}
+	return change
 }
 
 // known refuses a group without anything to reset: its name is most likely mistyped.
@@ -267,8 +284,8 @@ func (o *resetOptions) known(p *admin.ResetPlan) error {
 	return nil
 }
 
-// carryOut keeps the old offsets, commits the new ones and writes the journal.
-func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.ResetPlan, out []rows.OffsetReset) error {
+// commit keeps the old offsets and commits the new ones.
+func (o *resetOptions) commit(ctx context.Context, c *admin.Client, p *admin.ResetPlan, out []rows.OffsetReset) (done verb.Outcome[rows.OffsetReset], err error) {
 	var changes []admin.OffsetChange
 	restore, drop := map[string][]string{}, map[string][]string{} // by group: how changed and new offsets are taken back
 	for i := range p.Groups {
@@ -289,18 +306,18 @@ func (o *resetOptions) carryOut(ctx context.Context, c *admin.Client, p *admin.R
 			}
 			drop[id] = append(drop[id], "--topic", fmt.Sprintf("%s:%d", m.Topic, m.Partition))
 		}
-		var err error
 		if restore[id], err = keepBoth(o.f, id, old, next); err != nil {
-			return &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
+			return done, &exit.Error{Code: exit.Failed, Msg: "nothing was changed: " + err.Error()}
 		}
 	}
 	results := c.CommitOffsets(ctx, changes)
 	settle(out, results)
 	for i := range p.Groups {
 		id := p.Groups[i].ID
-		o.f.Record(entries(p.ClusterID, "groups reset-offsets", id, results, p.Committed[id], restore[id], drop[id])...)
+		done.Entries = append(done.Entries, entries(p.ClusterID, "groups reset-offsets", id, results, p.Committed[id], restore[id], drop[id])...)
 	}
-	return nil
+	done.Rows, done.Problems = out, offsetProblems(out)
+	return done, nil
 }
 
 // settle writes results into the rows. A row that needed no change is done.
@@ -374,25 +391,14 @@ func entries(clusterID, command, group string, results []admin.OffsetChange, com
 
 func joined(list, item string) string { return strings.TrimPrefix(list+" "+item, " ") }
 
-// report prints the rows, or the CSV, and sets the exit code.
-func (o *resetOptions) report(out []rows.OffsetReset) error {
-	if !o.execute {
-		o.f.Say("dry run: nothing was written; --execute writes it")
-	}
-	problems := offsetProblems(out)
+// answer prints the rows, or the CSV.
+func (o *resetOptions) answer(p *output.Printer, out []rows.OffsetReset, errs []rows.ErrorRow) error {
 	if o.export != "" {
-		if err := o.writeExport(out); err != nil {
+		if err := o.writeExport(out); err != nil || o.export == "-" {
 			return err
 		}
 	}
-	if o.export == "-" {
-		return verb.Partial(o.f, problems)
-	}
-	err := verb.List(o.f, rows.OffsetResetKind, out, problems)
-	if len(problems) > 0 && len(problems) == len(out) {
-		return verb.NothingDone("nothing was reset: ", problems, "")
-	}
-	return err
+	return output.List(p, rows.OffsetResetKind, out, errs)
 }
 
 func offsetProblems(out []rows.OffsetReset) []model.Problem {
