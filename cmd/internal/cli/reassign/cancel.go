@@ -17,7 +17,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
-	"kctl/cmd/internal/cli/output"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
 )
@@ -31,6 +31,8 @@ type cancelOptions struct {
 	wait    time.Duration
 	change  factory.ChangeFlags
 }
+
+const cancelCommand = "reassign cancel"
 
 func newCancel(f *factory.Factory) *cobra.Command {
 	o := &cancelOptions{f: f}
@@ -113,32 +115,31 @@ func runCancel(ctx context.Context, o *cancelOptions) error {
 	}
 	steps, parts := o.plan(view)
 	st := openStore(o.f, s.ClusterID)
-	if o.change.DryRun {
-		o.f.Say("dry run: %d reassignment(s) would be cancelled", len(parts))
-		return verb.List(o.f, rows.ReassignmentStepKind, steps, nil)
+	runs := o.runs(st)
+	what := fmt.Sprintf("cancel %d reassignment(s)", len(parts))
+	for _, run := range runs {
+		what += fmt.Sprintf(", end the run of %s (%d throttle setting(s))", run.File, len(run.Marks))
 	}
-	results := map[cluster.TopicPartition]error{}
-	if len(parts) > 0 {
-		if err := o.printPlan(steps); err != nil {
-			return err
-		}
-		if err := o.f.Confirm(o.change, fmt.Sprintf("cancel %d reassignment(s)?", len(parts))); err != nil {
-			return err
-		}
-		if results, err = c.CancelReassign(ctx, parts, o.wait); err != nil {
-			return err
-		}
-		o.record(st, steps, results)
-	}
-	problems := o.outcome(steps, results)
-	if o.file != "" || o.all {
-		more, err := o.endRuns(ctx, c, st)
-		if err != nil {
-			return err
-		}
-		problems = append(problems, more...)
-	}
-	return verb.List(o.f, rows.ReassignmentStepKind, steps, problems)
+	return verb.Change[rows.ReassignmentStep]{
+		Flags: o.change, Kind: rows.ReassignmentStepKind, Plan: steps, Needed: len(parts) + len(runs), Fine: len(steps) - len(parts),
+		What: what, Question: what + "?",
+		Do: func() (out verb.Outcome[rows.ReassignmentStep], err error) {
+			if len(parts) > 0 {
+				results, err := c.CancelReassign(ctx, parts, o.wait)
+				if out.Entries = o.changes(st, steps, parts, results, err); err != nil {
+					return out, err
+				}
+				out.Problems = o.outcome(steps, results)
+			}
+			out.Rows = steps
+			for _, run := range runs {
+				entry, problem := o.endRun(ctx, c, st, run)
+				out.Entries = append(out.Entries, entry...)
+				out.Problems = append(out.Problems, problem...)
+			}
+			return out, nil
+		},
+	}.Run(o.f)
 }
 
 // known refuses topics and partitions that do not exist.
@@ -185,16 +186,6 @@ func (o *cancelOptions) plan(view *reassign.View) ([]rows.ReassignmentStep, []cl
 	return steps, parts
 }
 
-func (o *cancelOptions) printPlan(steps []rows.ReassignmentStep) error {
-	if o.f.Machine() {
-		return nil
-	}
-	o.f.Say("will cancel:")
-	open := slices.DeleteFunc(slices.Clone(steps), func(s rows.ReassignmentStep) bool { return s.State == "not-needed" })
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	return output.List(p, rows.ReassignmentStepKind, open, nil)
-}
-
 // outcome writes results into the rows and returns what failed.
 func (o *cancelOptions) outcome(steps []rows.ReassignmentStep, results map[cluster.TopicPartition]error) []model.Problem {
 	var problems []model.Problem
@@ -216,50 +207,59 @@ func (o *cancelOptions) outcome(steps []rows.ReassignmentStep, results map[clust
 	return problems
 }
 
-func (o *cancelOptions) record(st *store, steps []rows.ReassignmentStep, results map[cluster.TopicPartition]error) {
-	var changes []factory.Change
+// changes are the entries of the journal: one for each reassignment that the controller was asked to cancel. Without results the
+// request failed as a whole; with results and an error it was taken, but what is under way has not stopped in time.
+func (o *cancelOptions) changes(st *store, steps []rows.ReassignmentStep, asked []cluster.TopicPartition, results map[cluster.TopicPartition]error, failed error) []factory.Change {
+	var out []factory.Change
 	for i := range steps {
 		s := &steps[i]
 		tp := cluster.TopicPartition{Topic: s.Topic, Partition: s.Partition}
-		err, asked := results[tp]
-		if !asked || errors.Is(err, admin.ErrNothingToCancel) {
+		err := results[tp]
+		if results == nil {
+			err = failed
+		}
+		if !slices.Contains(asked, tp) || errors.Is(err, admin.ErrNothingToCancel) {
 			continue
 		}
 		ch := factory.Change{
-			Cluster: st.cluster, Command: "reassign cancel", Object: reassign.Name(tp), Result: "done",
+			Cluster: st.cluster, Command: cancelCommand, Object: reassign.Name(tp), Result: journal.Done,
 			Before: "being reassigned to " + rows.IntList(s.From), After: "replicas " + rows.IntList(s.To),
 			Undo: fmt.Sprintf("kctl reassign execute with a plan that gives %s the replicas %s", reassign.Name(tp), rows.IntList(s.From)),
 		}
 		if err != nil {
 			ch.Result = err.Error()
 		}
-		changes = append(changes, ch)
+		out = append(out, ch)
 	}
-	o.f.Record(changes...)
+	return out
 }
 
-// endRuns removes the throttles of the cancelled runs and notes how they ended.
-func (o *cancelOptions) endRuns(ctx context.Context, c *admin.Client, st *store) ([]model.Problem, error) {
-	var problems []model.Problem
-	for _, run := range st.unfinished("") {
-		if o.file != "" && run.Plan != identity(o.entries) {
-			continue
-		}
-		unlock, err := st.lock(run.Plan)
-		if err != nil {
-			o.f.Say("another kctl executes %s: it will find the cancellation and remove its throttles", run.File)
-			continue
-		}
-		more, err := c.RemoveThrottles(ctx, run, st.unfinished(run.Plan))
-		problems = append(problems, more...)
-		if err == nil {
-			run.Outcome = reassign.Cancelled
-			err = st.save(run)
-		}
-		unlock()
-		if err != nil {
-			return nil, err
-		}
+// runs are those that end with what is cancelled.
+func (o *cancelOptions) runs(st *store) []*reassign.Run {
+	if o.file == "" && !o.all {
+		return nil
 	}
-	return problems, nil
+	return slices.DeleteFunc(st.unfinished(""), func(run *reassign.Run) bool { return o.file != "" && run.Plan != identity(o.entries) })
+}
+
+// endRun removes the throttles of a cancelled run and notes how it ended.
+func (o *cancelOptions) endRun(ctx context.Context, c *admin.Client, st *store, run *reassign.Run) (entries []factory.Change, problems []model.Problem) {
+	unlock, err := st.lock(run.Plan)
+	if err != nil {
+		o.f.Say("another kctl executes %s: it will find the cancellation and remove its throttles", run.File)
+		return nil, nil
+	}
+	defer unlock()
+	entries, left, err := removeThrottles(ctx, c, st, run, cancelCommand)
+	if err == nil {
+		run.Outcome = reassign.Cancelled
+		err = st.save(run)
+	}
+	if err == nil && len(left) > 0 {
+		err = leftThrottles(left)
+	}
+	if err != nil {
+		problems = []model.Problem{{Object: "the run of " + run.File, Message: err.Error()}}
+	}
+	return entries, problems
 }

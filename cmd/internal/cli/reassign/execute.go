@@ -20,6 +20,7 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
@@ -160,29 +161,35 @@ func runExecute(ctx context.Context, o *executeOptions) error {
 		run.Via = via
 	}
 	o.settings(run, resumed)
-	if o.change.DryRun {
-		o.f.Say("dry run: %d partition(s) would be reassigned", len(run.Left()))
-		return verb.List(o.f, rows.ReassignmentStepKind, stepRows(run), nil)
-	}
-	if err := o.ask(run, resumed); err != nil {
-		return err
-	}
+	left := len(run.Left())
+	what := fmt.Sprintf("reassign %d partition(s)", left)
+	return verb.Change[rows.ReassignmentStep]{
+		Flags: o.change, Kind: rows.ReassignmentStepKind, Plan: stepRows(run.Steps), Fine: len(run.Steps) - left,
+		Needed:   max(left, 1), // a run that died behind its last step still has its throttles to remove
+		Question: what + "?",
+		ShowPlan: func() error { return o.showPlan(run, resumed) },
+		Do:       func() (verb.Outcome[rows.ReassignmentStep], error) { return o.do(ctx, c, st, run, resumed) },
+	}.Run(o.f)
+}
+
+// do begins the run, or takes it up again, and carries it out while it holds its lock.
+func (o *executeOptions) do(ctx context.Context, c *admin.Client, st *store, run *reassign.Run, resumed bool) (out verb.Outcome[rows.ReassignmentStep], err error) {
 	unlock, err := st.lock(run.Plan)
 	if err != nil {
-		return err
+		return out, err
 	}
 	defer unlock()
 	if o.first != nil {
 		if err := o.first(); err != nil {
-			return err
+			return out, err
 		}
 	}
 	if !resumed {
 		if err := o.begin(st, run); err != nil {
-			return err
+			return out, err
 		}
 	}
-	return o.carryOut(ctx, c, st, run)
+	return o.carryOut(ctx, c, st, run, resumed), nil
 }
 
 // topics of the plan; all when the plan comes from a state.
@@ -306,43 +313,43 @@ func (o *executeOptions) settings(run *reassign.Run, resumed bool) {
 	}
 }
 
-func stepRows(run *reassign.Run) []rows.ReassignmentStep {
-	out := make([]rows.ReassignmentStep, len(run.Steps))
-	for i := range run.Steps {
-		out[i] = stepRow(&run.Steps[i])
+func stepRows(steps []reassign.RunStep) []rows.ReassignmentStep {
+	out := make([]rows.ReassignmentStep, len(steps))
+	for i := range steps {
+		out[i] = stepRow(&steps[i])
 	}
 	return out
 }
 
-// ask prints what will be done and asks for consent.
-func (o *executeOptions) ask(run *reassign.Run, resumed bool) error {
+// showPlan says what will be done, of a run that is taken up again what is left of it.
+func (o *executeOptions) showPlan(run *reassign.Run, resumed bool) error {
 	left := run.Left()
+	if o.change.DryRun {
+		o.f.Say("dry run: %d partition(s) would be reassigned", len(left))
+		return nil
+	}
+	if o.f.Machine() {
+		return nil
+	}
+	if resumed {
+		o.f.Say("resuming the run of %s: %d of %d partition(s) are done", run.File, len(run.Steps)-len(left), len(run.Steps))
+	}
+	o.f.Say("will reassign:")
+	open := slices.DeleteFunc(slices.Clone(run.Steps), func(s reassign.RunStep) bool { return s.Done })
+	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
+	if err := output.List(p, rows.ReassignmentStepKind, stepRows(open), nil); err != nil {
+		return err
+	}
 	var bytes int64
 	for i := range left {
 		bytes += left[i].Bytes
 	}
-	if !o.f.Machine() {
-		if resumed {
-			o.f.Say("resuming the run of %s: %d of %d partition(s) are done", run.File, len(run.Steps)-len(left), len(run.Steps))
-		}
-		o.f.Say("will reassign:")
-		var open []rows.ReassignmentStep
-		for i := range run.Steps {
-			if !run.Steps[i].Done {
-				open = append(open, stepRow(&run.Steps[i]))
-			}
-		}
-		p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-		if err := output.List(p, rows.ReassignmentStepKind, open, nil); err != nil {
-			return err
-		}
-		throttle := "no throttle"
-		if run.Throttle > 0 {
-			throttle = "throttle " + reassign.Size(run.Throttle) + "/s"
-		}
-		o.f.Say("%s to copy in %d batch(es), %s", reassign.Size(bytes), len(reassign.Batches(left, run.BatchParts, run.BatchBytes)), throttle)
+	throttle := "no throttle"
+	if run.Throttle > 0 {
+		throttle = "throttle " + reassign.Size(run.Throttle) + "/s"
 	}
-	return o.f.Confirm(o.change, fmt.Sprintf("reassign %d partition(s)?", len(left)))
+	o.f.Say("%s to copy in %d batch(es), %s", reassign.Size(bytes), len(reassign.Batches(left, run.BatchParts, run.BatchBytes)), throttle)
+	return nil
 }
 
 // begin writes the rollback file and the first state, and notes the change in the journal.
@@ -356,12 +363,16 @@ func (o *executeOptions) begin(st *store, run *reassign.Run) error {
 	if err := st.save(run); err != nil {
 		return exit.Usagef("write the state of the run, nothing was changed: %v", err)
 	}
-	change := factory.Change{
-		Cluster: st.cluster, Command: o.command, Object: run.File, Before: "as in " + path,
-		After: fmt.Sprintf("%d partition(s) reassigned", len(run.Steps)), Result: "done",
-	}
-	o.f.Record(change.WithUndo("reassign", "rollback", run.File))
+	o.f.Record(o.entry(st, run))
 	return nil
+}
+
+// entry tells of a run in the journal. It stands there before the first step, since the way back is open from then on.
+func (o *executeOptions) entry(st *store, run *reassign.Run) factory.Change {
+	return factory.Change{
+		Cluster: st.cluster, Command: o.command, Object: run.File, Before: "as in " + run.Rollback,
+		After: fmt.Sprintf("%d partition(s) reassigned", len(run.Steps)), Result: journal.Done,
+	}.WithUndo("reassign", "rollback", run.File)
 }
 
 // writeRollback writes the way back beside the plan, never over a file that is there.
@@ -388,27 +399,37 @@ func writeRollback(path string, run *reassign.Run) (string, error) {
 	}
 }
 
-// carryOut executes a run and reports on it.
-func (o *executeOptions) carryOut(ctx context.Context, c *admin.Client, st *store, run *reassign.Run) error {
+// carryOut executes a run. The entry that it began with is not the last word where it did not end well, nor where it was
+// taken up again after that.
+func (o *executeOptions) carryOut(ctx context.Context, c *admin.Client, st *store, run *reassign.Run, resumed bool) (out verb.Outcome[rows.ReassignmentStep]) {
 	bar := &progress{f: o.f}
 	err := c.ExecuteReassign(ctx, run, admin.ReassignOptions{
 		Save: st.save, Report: bar.show, Warn: bar.warn, Others: st.unfinished(run.Plan), Override: o.override, Interval: o.interval,
 	})
 	bar.end()
 	done := len(run.Steps) - len(run.Left())
-	var problems []model.Problem
 	for i := range run.Steps {
 		if s := &run.Steps[i]; s.Error != "" {
-			problems = append(problems, model.Problem{Object: reassign.Name(s.TP()), Message: s.Error})
+			out.Problems = append(out.Problems, model.Problem{Object: reassign.Name(s.TP()), Message: s.Error})
 		}
 	}
-	if err != nil && !errors.Is(err, admin.ErrReassignPartly) {
-		return o.stopped(ctx, run, done, err)
+	out.Rows = stepRows(run.Steps)
+	entry := o.entry(st, run)
+	switch {
+	case err == nil && resumed:
+		out.Entries = []factory.Change{entry}
+	case errors.Is(err, admin.ErrReassignPartly):
+		entry.Result = fmt.Sprintf("%d of %d partition(s) are as wanted: %v", done, len(run.Steps), err)
+		out.Entries = []factory.Change{entry}
+		if done == 0 {
+			out.Ended = verb.NothingDone("no partition is as wanted: ", out.Problems, "")
+		}
+	case err != nil:
+		out.Ended = o.stopped(ctx, run, done, err)
+		entry.Result = out.Ended.Error()
+		out.Entries = []factory.Change{entry}
 	}
-	if lerr := verb.List(o.f, rows.ReassignmentStepKind, stepRows(run), problems); err == nil || done > 0 {
-		return lerr
-	}
-	return verb.NothingDone("no partition is as wanted: ", problems, "")
+	return out
 }
 
 // stopped explains a run that did not come to its end.

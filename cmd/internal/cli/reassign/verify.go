@@ -159,23 +159,24 @@ func (o *verifyOptions) removeThrottles(ctx context.Context, c *admin.Client, st
 	if o.change.DryRun {
 		return nil
 	}
-	if err := o.f.Confirm(o.change, "remove these throttles?"); err != nil {
-		return err
-	}
 	n := len(run.Marks)
-	problems, err := c.RemoveThrottles(ctx, run, st.unfinished(identity(entries)))
+	var problems []model.Problem
+	err = o.f.Commit(o.change, "remove these throttles?", func() (entries []factory.Change, err error) {
+		entries, problems, err = removeThrottles(ctx, c, st, run, "reassign verify")
+		if err == nil && known {
+			err = st.save(run)
+		}
+		return entries, err
+	})
 	if err != nil {
 		return err
 	}
-	if known {
-		if err := st.save(run); err != nil {
-			return err
-		}
-	}
-	o.f.Record(factory.Change{
-		Cluster: st.cluster, Command: "reassign verify", Object: "replication throttles", Before: fmt.Sprintf("%d settings", n),
-		After: fmt.Sprintf("%d settings", len(run.Marks)), Result: "done", Undo: "the next throttled run sets its own",
-	})
 	o.f.Say("removed %d throttle setting(s)", n-len(run.Marks))
-	return verb.Partial(o.f, problems)
+	switch {
+	case len(problems) == 0:
+		return nil
+	case len(run.Marks) < n:
+		return &exit.Error{Code: exit.Partial, Msg: fmt.Sprintf("partly done, %d of %d failed: %v", len(run.Marks), n, leftThrottles(problems))}
+	}
+	return verb.NothingDone("nothing was changed: ", problems, "")
 }
