@@ -42,12 +42,13 @@ func (r *IndexReport) GoodBytes() int64 {
 }
 
 // indexFile reads entries one by one. An entry of zeros means that the rest is unused: brokers write none for the
-// first batch of a segment.
+// first batch of a segment. Only a time index may begin with one that is meant, when clients write records of timestamp 0.
 type indexFile struct {
 	r      *bufio.Reader
 	size   int64
 	width  int64
 	at     int64
+	zero   bool // the first entry may be of zeros
 	report *IndexReport
 }
 
@@ -67,12 +68,25 @@ func (f *indexFile) next(b []byte) error {
 	if _, err := io.ReadFull(f.r, b[:f.width]); err != nil {
 		return fmt.Errorf("read %d bytes at position %d: %w", f.width, f.at, noEOF(err))
 	}
-	if allZero(b[:f.width]) {
+	if allZero(b[:f.width]) && !f.meant() {
 		return f.unused()
 	}
 	f.at += f.width
 	f.report.Entries++
 	return nil
+}
+
+// meant reports whether the entry of zeros that was just read is an entry: the only one of a closed segment, or one with
+// others behind it. Nobody can tell it from unused space when nothing but zeros follows.
+func (f *indexFile) meant() bool {
+	if !f.zero || f.at > 0 {
+		return false
+	}
+	if f.size < 2*f.width {
+		return true
+	}
+	ahead, err := f.r.Peek(int(f.width))
+	return err == nil && !allZero(ahead)
 }
 
 func allZero(b []byte) bool {
@@ -200,6 +214,7 @@ func (w *walker) checkPosition(e *IndexEntry) (string, error) {
 // the greatest timestamp must be the entry's.
 func TimeIndex(r io.Reader, size, base int64, log *SegmentReader, fn func(*IndexEntry) error) (*IndexReport, error) {
 	f := newIndexFile(r, size, timeIndexEntryBytes)
+	f.zero = true
 	var b [timeIndexEntryBytes]byte
 	prev := IndexEntry{Offset: base, Timestamp: -1}
 	ahead := &lookahead{walker: walker{log: log}}

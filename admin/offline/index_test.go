@@ -188,3 +188,29 @@ func TestCheckpoints(t *testing.T) {
 		t.Error("a segment is no checkpoint")
 	}
 }
+
+// TestTimeIndexOfTheEpoch: clients that write records of timestamp 0 make brokers begin a time index with an entry of zeros.
+func TestTimeIndexOfTheEpoch(t *testing.T) {
+	unused := make([]byte, 36)
+	for _, tc := range []struct {
+		name    string
+		index   []byte
+		entries int
+		unused  int64
+		damage  []string
+	}{
+		{"the only one of a closed segment", timeEntry(0, 0), 1, 0, nil},
+		{"others behind it", segment(timeEntry(0, 0), timeEntry(5, 5), unused), 2, 36, nil},
+		{"nothing but zeros", segment(timeEntry(0, 0), unused), 0, 48, nil},
+		{"not the first", segment(timeEntry(5, 5), timeEntry(0, 0), timeEntry(7, 7)), 1, 0, []string{"12 an entry of zeros with others behind it"}},
+	} {
+		report, err := TimeIndex(bytes.NewReader(tc.index), int64(len(tc.index)), 100, nil, func(*IndexEntry) error { return nil })
+		checkReport(t, tc.name, report, err, tc.entries, tc.damage)
+		if report.Unused != tc.unused {
+			t.Errorf("%s: %d bytes are unused", tc.name, report.Unused)
+		}
+	}
+	zeros := segment(make([]byte, 8), []byte{0, 0, 0, 5, 0, 0, 1, 0})
+	report, err := OffsetIndex(bytes.NewReader(zeros), int64(len(zeros)), 100, nil, func(*IndexEntry) error { return nil })
+	checkReport(t, "an offset index never begins with zeros", report, err, 0, []string{"0 an entry of zeros with others behind it"})
+}

@@ -121,7 +121,7 @@ var numbers = map[string][]string{
 	"index":     {"offset", "position"},
 	"timeindex": {"timestamp", "offset"},
 	"txnindex":  {"producerId", "firstOffset", "lastOffset", "lastStableOffset"},
-	"snapshot":  {"producerId", "producerEpoch", "coordinatorEpoch", "currentTxnFirstOffset"},
+	"snapshot":  {"producerId", "producerEpoch", "coordinatorEpoch", "currentTxnFirstOffset", "lastTimestamp", "lastSequence", "lastOffset", "offsetDelta"},
 }
 
 func kafkaSays(t *testing.T, jars, ext string, files []string) []string {
@@ -154,7 +154,7 @@ func kafkaSays(t *testing.T, jars, ext string, files []string) []string {
 // kctlNames are kctl's names where they differ from Kafka's.
 var kctlNames = map[string]string{
 	"partitionLeaderEpoch": "leaderEpoch", "isTransactional": "transactional", "isControl": "control", "compresscodec": "codec",
-	"currentTxnFirstOffset": "txnFirstOffset",
+	"currentTxnFirstOffset": "txnFirstOffset", "lastTimestamp": "timestamp",
 }
 
 func kctlSays(t *testing.T, verb, ext string, files []string) []string {
