@@ -131,12 +131,21 @@ func (m *Manager) putAside(tp cluster.TopicPartition) error {
 	if p := m.partition(tp); p != nil {
 		var a after
 		p.mu.Lock()
-		p.step(replica.StopReplica{At: m.opts.Now(), LeaderEpoch: cluster.EpochDuringDelete}, &a)
-		m.retire(p)
+		ev := replica.StopReplica{At: m.opts.Now(), LeaderEpoch: cluster.EpochDuringDelete}
+		p.step(ev, &a)
+		m.bury(p, ev)
 		p.mu.Unlock()
 		a.run()
 	}
 	return m.storage.Stray(tp)
+}
+
+// bury retires a replica and remembers by which decision, so that an older one that comes late makes no empty one. p.mu is held.
+func (m *Manager) bury(p *partition, ev replica.StopReplica) {
+	m.gravesMu.Lock()
+	m.graves.Bury(p.tp, p.core, ev)
+	m.gravesMu.Unlock()
+	m.retire(p)
 }
 
 // retire takes a partition out of the table for good. p.mu is held.
@@ -184,6 +193,13 @@ func spread[T any](items []T, tp func(T) cluster.TopicPartition, f func(T)) {
 }
 
 func (m *Manager) apply(d *decision) {
+	m.gravesMu.Lock()
+	late := m.graves.Late(d.tp, d.ev)
+	m.gravesMu.Unlock()
+	if late {
+		d.code = replica.CodeStaleControllerEpoch
+		return
+	}
 	d.p, d.made = m.obtain(d.tp)
 	var a after
 	d.p.mu.Lock()
@@ -306,9 +322,10 @@ func (m *Manager) stopReplica(s stop) replica.Code {
 	}
 	var a after
 	p.mu.Lock()
-	p.step(replica.StopReplica{At: m.opts.Now(), LeaderEpoch: s.epoch, Delete: s.del}, &a)
+	ev := replica.StopReplica{At: m.opts.Now(), LeaderEpoch: s.epoch, Delete: s.del}
+	p.step(ev, &a)
 	if s.del && a.answer == replica.CodeNone {
-		m.retire(p)
+		m.bury(p, ev)
 	}
 	p.mu.Unlock()
 	a.run()

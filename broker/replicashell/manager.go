@@ -42,6 +42,9 @@ type Manager struct {
 	parts map[cluster.TopicPartition]*partition
 	byID  map[cluster.TopicID]*heldTopic
 
+	gravesMu sync.Mutex // leaf
+	graves   replica.Graves
+
 	addrMu sync.Mutex // leaf
 	addrs  map[cluster.BrokerID]string
 

@@ -36,6 +36,7 @@ func (s *Sim) scheduleFaults() {
 	s.repeat(f.ReassignEvery, "reassign", s.reassignOne)
 	s.repeat(f.SetEvery, "set leader and ISR", s.setLeaderOne)
 	s.repeat(f.MoveEvery, "move between directories", s.moveOne)
+	s.repeat(f.TrimEvery, "delete records", s.deleteOne)
 	s.repeat(f.ThrottleEvery, "throttle", s.throttleOne)
 	s.repeat(f.ForgetEvery, "delete /controller", func() {
 		s.adminDo(zkop.Request{Kind: zkop.Delete, Path: znode.ControllerPath, Version: zkop.AnyVersion})

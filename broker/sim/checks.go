@@ -48,12 +48,15 @@ type stateWrite struct {
 type partSeen struct {
 	touched bool
 	hw      int64 // last seen
+	start   int64 // last seen
 	checked int64 // committed records below were compared with the canon
 }
 
 // canon is the committed log of a partition: what some leader's high watermark once covered.
 type canon struct {
 	end     int64
+	start   int64 // records below were deleted on request, at one leader at least
+	gap     int   // batches before this one are followed by records that were deleted
 	batches []canonBatch
 }
 
@@ -130,6 +133,9 @@ func (c *checker) checkPart(p *part, seen *partSeen) {
 	case hw < seen.hw:
 		c.s.fail("%s %s: high watermark fell from %d to %d", p.n, p.tp, seen.hw, hw)
 	}
+	if c.s.failed == nil {
+		c.logStart(p, seen)
+	}
 	if c.s.failed == nil && hw > seen.checked {
 		seen.checked = c.compare(p, seen.checked, hw)
 	}
@@ -137,10 +143,14 @@ func (c *checker) checkPart(p *part, seen *partSeen) {
 }
 
 // compare reads [from, hw) of the replica and compares it with the canon; a leader's new part extends it. It
-// returns how far it came: it stops at what cannot be told yet.
+// returns how far it came: it stops at what cannot be told yet. There are no holes in a log.
 func (c *checker) compare(p *part, from, hw int64) int64 {
+	from = max(from, p.log.LogStartOffset())
 	for from < hw && c.s.failed == nil {
 		data, err := readLog(p, from, hw, 1<<30) // ends with the segment
+		if err == nil && len(data) == 0 && hw <= c.canonOf(p.tp).start {
+			return from // a log begun inside a batch, of which nothing is left to be seen
+		}
 		if err != nil || len(data) == 0 {
 			c.s.fail("%s %s: read committed [%d, %d): %d bytes, %v", p.n, p.tp, from, hw, len(data), err)
 			return from
@@ -149,6 +159,10 @@ func (c *checker) compare(p *part, from, hw int64) int64 {
 			b, rest, err := record.Next(data)
 			if err != nil {
 				c.s.fail("%s %s: committed batch: %v", p.n, p.tp, err)
+				return from
+			}
+			if b.BaseOffset() > from {
+				c.s.fail("%s %s: no record at %d, the next batch begins at %d (18)", p.n, p.tp, from, b.BaseOffset())
 				return from
 			}
 			if !c.compareBatch(p, toCanon(b), hw) {
@@ -177,6 +191,9 @@ func (c *checker) compareBatch(p *part, got canonBatch, hw int64) bool {
 			c.s.fail("%s %s: a follower's high watermark %d is above what was committed, %d", p.n, p.tp, hw, cn.end)
 		}
 		return false
+	case got.base > cn.end && got.base <= cn.start && c.excused[p.tp] > 0:
+		cn.gap, cn.end = len(cn.batches), got.base // what was lost there had been deleted at this leader
+		c.extend(p, cn, got)
 	case got.base != cn.end:
 		c.s.fail("%s %s: committed batch at %d, committed log ends at %d", p.n, p.tp, got.base, cn.end)
 		return false
@@ -193,9 +210,11 @@ func (c *checker) leads(p *part) bool {
 
 // extend commits one more batch; an idempotent producer's sequences must follow each other (no loss, no copy).
 func (c *checker) extend(p *part, cn *canon, b canonBatch) {
-	for i := len(cn.batches) - 1; i >= 0; i-- {
+	for i := len(cn.batches) - 1; i >= cn.gap; i-- {
 		if prev := cn.batches[i]; prev.pid == b.pid {
-			if want := prev.seq + int32(prev.next-prev.base); b.seq != want {
+			// Who begins behind what was deleted does not know of it, and takes it again, or what follows what was lost.
+			unknown := prev.next <= cn.start && (b.seq == prev.seq || c.excused[p.tp] > 0)
+			if want := prev.seq + int32(prev.next-prev.base); b.seq != want && !unknown {
 				c.s.fail("%s: batch %+v of producer %d follows %+v: doubled or lost", p.tp, b, b.pid, prev)
 			}
 			break
@@ -263,6 +282,9 @@ func (c *checker) consumed(n *node, tp cluster.TopicPartition, a fetchAnswer) {
 
 // fetchVerdict: a consumer between high watermark and log end gets an empty set, not out of range (12).
 func (c *checker) fetchVerdict(p *part, q replica.FetchQuery, v replica.FetchVerdict) {
+	if q.Replica == replica.Consumer && v.Code == replica.CodeNone && q.Offset < p.core.LogStart() {
+		c.s.fail("%s %s: consumer may read at %d, log is [%d, %d] (18)", p.n, p.tp, q.Offset, p.core.LogStart(), p.core.LogEnd())
+	}
 	if q.Replica == replica.Consumer && v.Code == replica.CodeOffsetOutOfRange && q.Offset >= p.core.LogStart() && q.Offset <= p.core.LogEnd() {
 		c.s.fail("%s %s: consumer at %d is out of range, log is [%d, %d]", p.n, p.tp, q.Offset, p.core.LogStart(), p.core.LogEnd())
 	}
@@ -298,7 +320,14 @@ func (c *checker) logCut(p *part, e replica.LogCut) {
 		c.s.fail("%s %s: cut from %d to %d, below its high watermark %d", p.n, p.tp, e.From, e.To, e.HighWatermark)
 	}
 	seen := c.seen[p]
-	seen.hw, seen.checked = min(seen.hw, e.To), min(seen.checked, e.To)
+	to := e.To
+	if e.BelowHighWatermark {
+		to = 0 // a batch goes as a whole: the log may end below
+	}
+	seen.hw, seen.checked, seen.start = min(seen.hw, to), min(seen.checked, to), min(seen.start, to)
+	if e.Reason == replica.BelowLeaderStart {
+		c.s.report.Restarts++
+	}
 }
 
 func (c *checker) logDeleted(p *part) { delete(c.seen, p); c.touch(p) }
@@ -434,7 +463,7 @@ func (c *checker) excuse(tp cluster.TopicPartition, cn *canon, to int64) {
 		c.s.report.Excused += int(last.next - last.base)
 		cn.batches = cn.batches[:len(cn.batches)-1]
 	}
-	cn.end = 0
+	cn.end, cn.gap = 0, min(cn.gap, len(cn.batches))
 	if len(cn.batches) > 0 {
 		cn.end = cn.batches[len(cn.batches)-1].next
 	}

@@ -159,7 +159,11 @@ func (c *client) consume() {
 	if n == nil {
 		return
 	}
-	offset := c.sim.rng.Int64N(c.sim.check.committed(tp) + 1)
+	from := min(c.sim.check.canonOf(tp).start, c.sim.check.committed(tp))
+	if c.sim.rng.IntN(4) == 0 {
+		from = 0 // where there may be nothing any more
+	}
+	offset := from + c.sim.rng.Int64N(c.sim.check.committed(tp)-from+1)
 	q := replica.FetchQuery{Replica: replica.Consumer, CurrentEpoch: cluster.NoLeaderEpoch, LastFetchedEpoch: cluster.NoLeaderEpoch, Offset: offset}
 	c.sim.after(c.sim.delay(), "consume", tp, offset, int64(n.id), func() {
 		n.run(n.inc, "consume", func() { c.sim.check.consumed(n, tp, n.serveFetch(tp, q, 0)) })

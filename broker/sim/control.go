@@ -50,9 +50,9 @@ func (n *node) leaderAndISR(r *kmsg.LeaderAndISRRequest) kmsg.Response {
 			if !n.up { // the disk failed on the way
 				return resp
 			}
-			p := n.part(cluster.TopicPartition{Topic: t.Topic, Partition: st.Partition})
-			n.sim.trace.line("  %s leader %d epoch %d isr %v zkv %d", p.tp, st.Leader, st.LeaderEpoch, st.ISR, st.ZKVersion)
-			code := p.stepAnswer(replica.LeaderAndISR{
+			tp := cluster.TopicPartition{Topic: t.Topic, Partition: st.Partition}
+			n.sim.trace.line("  %s leader %d epoch %d isr %v zkv %d", tp, st.Leader, st.LeaderEpoch, st.ISR, st.ZKVersion)
+			code := n.decide(tp, replica.LeaderAndISR{
 				At:              n.sim.now,
 				ControllerEpoch: cluster.ControllerEpoch(st.ControllerEpoch),
 				Leader:          cluster.BrokerID(st.Leader),
@@ -70,6 +70,15 @@ func (n *node) leaderAndISR(r *kmsg.LeaderAndISRRequest) kmsg.Response {
 		resp.Topics = append(resp.Topics, answer)
 	}
 	return resp
+}
+
+// decide applies one decision, unless it comes behind the deletion of its replica.
+func (n *node) decide(tp cluster.TopicPartition, ev replica.LeaderAndISR) int16 {
+	if n.graves.Late(tp, ev) {
+		n.sim.report.Late++
+		return int16(replica.CodeStaleControllerEpoch)
+	}
+	return n.part(tp).stepAnswer(ev)
 }
 
 // fullLeaderAndISR marks a request that names every partition of the broker.
@@ -90,7 +99,9 @@ func (n *node) dropStrays(r *kmsg.LeaderAndISRRequest) {
 		}
 		n.sim.trace.line("  stray %s", tp)
 		if p := n.parts[tp]; p != nil {
-			p.stepAnswer(replica.StopReplica{At: n.sim.now, LeaderEpoch: cluster.EpochDuringDelete})
+			ev := replica.StopReplica{At: n.sim.now, LeaderEpoch: cluster.EpochDuringDelete}
+			p.stepAnswer(ev)
+			n.graves.Bury(tp, p.core, ev)
 			n.forget(p)
 			n.sim.check.logDeleted(p)
 		}
@@ -125,8 +136,10 @@ func (n *node) stopOne(tp cluster.TopicPartition, st kmsg.StopReplicaRequestTopi
 		return 0
 	}
 	p := n.part(tp)
-	code := p.stepAnswer(replica.StopReplica{At: n.sim.now, LeaderEpoch: cluster.LeaderEpoch(st.LeaderEpoch), Delete: st.Delete})
+	ev := replica.StopReplica{At: n.sim.now, LeaderEpoch: cluster.LeaderEpoch(st.LeaderEpoch), Delete: st.Delete}
+	code := p.stepAnswer(ev)
 	if code == 0 && st.Delete && n.up {
+		n.graves.Bury(tp, p.core, ev)
 		n.forget(p)
 	}
 	return code

@@ -33,6 +33,7 @@ type Faults struct {
 	SetEvery      time.Duration // an operator asks for a leader and an ISR
 	MoveEvery     time.Duration // a replica is to move to another log directory
 	ThrottleEvery time.Duration // replicas are throttled, or not any more
+	TrimEvery     time.Duration // somebody deletes the oldest records of a partition
 	ProduceEvery  time.Duration // mean pause of one client between records
 }
 
@@ -63,6 +64,7 @@ func drawFaults(rng *rand.Rand) Faults {
 		MoveEvery: every(time.Second, 15*time.Second), ThrottleEvery: every(time.Second, 20*time.Second),
 		MoveCrash: p(0.03), MoveFail: p(0.02),
 		MoveCut:      p(1),
+		TrimEvery:    every(time.Second, 15*time.Second),
 		ProduceEvery: 2*time.Millisecond + time.Duration(rng.Int64N(int64(30*time.Millisecond))),
 	}
 }

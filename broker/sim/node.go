@@ -38,6 +38,7 @@ type node struct {
 	store           *storage.Manager
 	throttles       nodeThrottles
 	parts           map[cluster.TopicPartition]*part
+	graves          replica.Graves
 	order           []*part                 // of parts, in the order of their first appearance
 	controllerEpoch cluster.ControllerEpoch // highest seen in control requests
 	alive           map[cluster.BrokerID]bool
@@ -86,6 +87,7 @@ func (n *node) start() {
 	n.controllerEpoch = 0
 	n.parts = map[cluster.TopicPartition]*part{}
 	n.order = nil
+	n.graves = replica.Graves{}
 	n.alive = map[cluster.BrokerID]bool{}
 	n.leaders = map[cluster.TopicPartition]metaEntry{}
 	n.ctlTimers = map[controller.Timer]*scheduled{}

@@ -114,6 +114,8 @@ func (s *Sim) partitionUnrest(tp cluster.TopicPartition, a cluster.Assignment) s
 			return fmt.Sprintf("%s: broker %d has no replica", tp, id)
 		case p.core.LeaderEpoch() != state.LeaderEpoch || (p.core.Role() == replica.Leader) != (id == state.Leader):
 			return fmt.Sprintf("%s: broker %d is %s at epoch %d, decided is leader %d at %d", tp, id, p.core.Role(), p.core.LeaderEpoch(), state.Leader, state.LeaderEpoch)
+		case s.startUnrest(p, s.node(state.Leader)):
+			return fmt.Sprintf("%s: broker %d has log start %d, below the leader's (18)", tp, id, p.core.LogStart())
 		case p.core.HighWatermark() != p.core.LogEnd() || p.core.LogEnd() != s.check.committed(tp):
 			return fmt.Sprintf("%s: broker %d has high watermark %d, log end %d, committed is %d", tp, id, p.core.HighWatermark(), p.core.LogEnd(), s.check.committed(tp))
 		}

@@ -39,6 +39,9 @@ type Report struct {
 	MoveCuts    int    // logs that were cut back when their copy went further
 	MoveCrashes int    // processes and machines that ended in the middle of a step of one
 	HeldBack    int    // fetches that a throttle left without records, or did not send
+	Deleted     int    // offsets below which records were deleted on request
+	Restarts    int    // logs thrown away by followers, to begin where the leader's does
+	Late        int    // decisions that came behind the deletion of their replica
 	Excused     int    // acknowledged records lost with the last in-sync copy of them
 	Hash        uint64 // of the whole trace: equal for equal seeds
 }

@@ -113,6 +113,9 @@ func add(total *Report, r Report) {
 	total.MoveCuts += r.MoveCuts
 	total.MoveCrashes += r.MoveCrashes
 	total.HeldBack += r.HeldBack
+	total.Deleted += r.Deleted
+	total.Restarts += r.Restarts
+	total.Late += r.Late
 	total.Excused += r.Excused
 }
 
@@ -120,7 +123,8 @@ func add(total *Report, r Report) {
 func mustHaveHappened(t *testing.T, r Report) {
 	for what, n := range map[string]int{"acknowledged records": r.Acked, "elections": r.Elections, "kills": r.Kills, "crashes": r.Crashes, "failed directories": r.DirFailures,
 		"session expiries": r.Expiries, "truncations": r.Truncations, "ISR changes": r.ISRChanges, "reassignments": r.Reassigned, "compared reassignments": r.Arrived,
-		"moves between directories": r.Moved, "logs cut amid a move": r.MoveCuts, "crashes amid a move": r.MoveCrashes, "throttled fetches": r.HeldBack} {
+		"moves between directories": r.Moved, "logs cut amid a move": r.MoveCuts, "crashes amid a move": r.MoveCrashes, "throttled fetches": r.HeldBack,
+		"deleted records": r.Deleted, "logs begun at the leader's start": r.Restarts} {
 		if n == 0 {
 			t.Errorf("no %s in %d events", what, r.Events)
 		}

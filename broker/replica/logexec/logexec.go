@@ -152,6 +152,14 @@ func ApplyFetch(p *replica.Partition, log *storage.Log, a Answer, at time.Time) 
 			return replica.LogFailed{At: at}, 0, err
 		}
 		appended, fa.AppendFailed = res.Bytes, err != nil
+		if start := p.LogStart(); log.LogStartOffset() < start {
+			// The log was empty and began inside a batch of the leader: it holds all of that batch now. What is deleted of it stays
+			// deleted.
+			log.SetHighWatermark(p.HighWatermark())
+			if aerr := log.AdvanceLogStart(start); aerr != nil {
+				return replica.LogFailed{At: at}, 0, aerr
+			}
+		}
 	}
 	fa.LogEnd, fa.LastEpoch = log.LogEndOffset(), LastEpoch(log)
 	return fa, appended, err

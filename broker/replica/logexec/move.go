@@ -124,6 +124,10 @@ func CopyMove(log, future *storage.Log, bound int64, chunk int, buf *[]byte) (n 
 func align(log, future *storage.Log) error {
 	for {
 		end, epoch := future.LogEndOffset(), LastEpoch(future)
+		if end == log.LogStartOffset() && epoch >= 0 {
+			// All that was copied is deleted from the log by now, and its epochs with it: nothing tells whether it was cut off before.
+			return future.TruncateFullyAndStartAt(end)
+		}
 		if epoch < 0 {
 			if start := log.LogStartOffset(); end < start || end > log.LogEndOffset() {
 				return future.TruncateFullyAndStartAt(start)
