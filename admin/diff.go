@@ -17,6 +17,9 @@ const diffSettle = time.Second
 // partitions when empty). A difference is returned only when a second look, a moment later, finds it again with the same
 // values somewhere apart.
 func (c *Client) ClusterDiff(ctx context.Context, targets []plan.Target) ([]check.Difference, []model.Problem, error) {
+	if err := c.notOffline(); err != nil { // one side of the comparison is missing, which is no agreement
+		return nil, nil, err
+	}
 	first, problems, err := c.diffOnce(ctx, targets)
 	if err != nil || len(first) == 0 {
 		return nil, problems, err

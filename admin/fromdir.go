@@ -96,6 +96,14 @@ func (c *Client) notOffline() error {
 	}
 }
 
+// nothingToWatch refuses to wait for changes of a data directory.
+func (c *Client) nothingToWatch() error {
+	if !c.offline() {
+		return nil
+	}
+	return badInput("the files of %s do not change: there is nothing to watch", c.cfg.FromDir)
+}
+
 // unasked is the reason for what is left out of an answer from a directory.
 func (c *Client) unasked() string {
 	return "no broker is asked: the cluster is read from " + c.cfg.FromDir

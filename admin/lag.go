@@ -27,6 +27,9 @@ const (
 // high watermark and leader epoch, on all brokers at once. A replica on a broker that does not answer is
 // a row with its error. Rows are ordered by topic, partition, leader first, then assignment order.
 func (c *Client) ReplicaLag(ctx context.Context, targets []plan.Target) ([]model.ReplicaPosition, []model.Problem, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, nil, err
+	}
 	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: topicsOf(targets)})
 	if err != nil {
 		return nil, nil, err

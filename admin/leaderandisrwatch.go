@@ -34,6 +34,9 @@ type ISRWatchOptions struct {
 // metadata. A lost session, or brokers that do not answer for a while, end nothing: what changed meanwhile is reported
 // afterwards.
 func (c *Client) WatchLeaderAndISR(ctx context.Context, opts ISRWatchOptions) error {
+	if err := c.nothingToWatch(); err != nil {
+		return err
+	}
 	w := &isrWatch{c: c, opts: opts, views: map[cluster.TopicPartition]*check.ISRView{}, live: map[cluster.BrokerID]bool{}}
 	run := w.poll
 	if c.HasZooKeeper() {

@@ -26,6 +26,9 @@ type LogDirOptions struct {
 // does not answer is a LogDir without path and a problem; an offline directory is a LogDir with its error and a
 // problem. The order is by broker and path.
 func (c *Client) LogDirs(ctx context.Context, o LogDirOptions) ([]model.LogDir, []model.Problem, error) {
+	if err := c.notOffline(); err != nil {
+		return nil, nil, err
+	}
 	s, err := c.Snapshot(ctx, SnapshotOptions{NoTopics: len(o.Brokers) > 0, NoZooKeeper: true})
 	if err != nil {
 		return nil, nil, err

@@ -9,6 +9,7 @@ import (
 
 	"kctl/admin/model"
 	"kctl/admin/plan"
+	"kctl/zkutil/cluster"
 )
 
 func describedDir(path string, code int16, parts ...kmsg.DescribeLogDirsResponseDirTopicPartition) kmsg.DescribeLogDirsResponseDir {
@@ -68,5 +69,28 @@ func TestSettleDirMoves(t *testing.T) {
 	dirs[1].Err = "disk"
 	if p := settleDirMoves(results, dirs); p.Done != p.Moves || results[1].Err != "/b: disk" {
 		t.Errorf("%+v %q", p, results[1].Err)
+	}
+}
+
+// TestMoveUnderWayIsAwaited: a replica that an earlier order moves to the same place is nothing to send, and still waited for.
+func TestMoveUnderWayIsAwaited(t *testing.T) {
+	dirs := []model.LogDir{
+		{Path: "/a", Replicas: []model.DirReplica{{Topic: "t", Partition: 0, Size: 100}, {Topic: "t", Partition: 1, Size: 5}}},
+		{Path: "/b", Replicas: []model.DirReplica{{Topic: "t", Partition: 0, Size: 30, Future: true}, {Topic: "t", Partition: 2, Size: 5}}},
+	}
+	moves, err := plan.DirMoves(dirs, 1, []cluster.TopicPartition{{Topic: "t"}, {Topic: "t", Partition: 2}}, "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := (&Client{}).MoveDirs(t.Context(), moves) // nothing is sent: there is no broker
+	if err != nil || !waitsFor(&results[0]) || waitsFor(&results[1]) {
+		t.Fatalf("%+v %v", results, err)
+	}
+	if p := settleDirMoves(results, dirs); p != (DirProgress{Moves: 1, Copied: 30, Bytes: 100}) || results[0].Done {
+		t.Errorf("%+v %+v", p, results[0])
+	}
+	dirs[1].Replicas[0].Future, dirs[0].Replicas = false, nil
+	if p := settleDirMoves(results, dirs); p.Done != 1 || !results[0].Done {
+		t.Errorf("%+v %+v", p, results[0])
 	}
 }

@@ -18,8 +18,9 @@ import (
 // DirMoveResult is what became of one planned move.
 type DirMoveResult struct {
 	plan.DirMove
-	Accepted bool // the broker took the order
+	Accepted bool // the broker took the order, this one or an earlier one
 	Done     bool // the replica is in the directory; only AwaitDirMoves finds out
+	Open     bool // the wait ended before the move did, which goes on; Err says so
 	Err      string
 }
 
@@ -68,12 +69,12 @@ func named(targets []plan.Target, p *model.Partition) bool {
 }
 
 // MoveDirs gives the moves that write to their broker, all of one broker. It returns when the broker has taken
-// them, not when they are done; moves that do not write are results without Accepted.
+// them, not when they are done; of moves that do not write only those that are under way already are Accepted.
 func (c *Client) MoveDirs(ctx context.Context, moves []plan.DirMove) ([]DirMoveResult, error) {
 	results := make([]DirMoveResult, len(moves))
 	req := kmsg.NewPtrAlterReplicaLogDirsRequest()
 	for i, m := range moves {
-		results[i].DirMove = m
+		results[i].DirMove, results[i].Accepted = m, m.UnderWay()
 		if m.Action.Writes() {
 			addDirMove(req, &m)
 		}
@@ -152,7 +153,7 @@ func (c *Client) AwaitDirMoves(ctx context.Context, results []DirMoveResult, wai
 		case <-ctx.Done():
 			for i := range results {
 				if r := &results[i]; waitsFor(r) {
-					r.Err = fmt.Sprintf("not done within %s: the move goes on", wait)
+					r.Open, r.Err = true, fmt.Sprintf("not done within %s: the move goes on", wait)
 				}
 			}
 			return

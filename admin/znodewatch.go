@@ -49,8 +49,8 @@ type ZnodeWatchOptions struct {
 // faster are seen as one, with their number. After a lost connection or an expired session everything is read again
 // and compared with what was seen before.
 func (c *Client) WatchZnodes(ctx context.Context, opts ZnodeWatchOptions) error {
-	if c.offline() {
-		return badInput("the files of %s do not change: there is nothing to watch", c.cfg.FromDir)
+	if err := c.nothingToWatch(); err != nil {
+		return err
 	}
 	w := &znodeWatch{c: c, opts: opts, nodes: map[string]*Znode{}, told: map[string]int32{}}
 	if err := w.follow(ctx); ctx.Err() == nil {

@@ -16,6 +16,7 @@ type DirMove struct {
 	Partition int32
 	Broker    cluster.BrokerID
 	From      string // the present directory; empty when the broker has no such replica
+	Moving    string // the directory to which a move under way copies it; empty when there is none
 	To        string
 	Size      int64 // bytes to be copied
 	Action    DirAction
@@ -26,6 +27,33 @@ type DirMove struct {
 func (m *DirMove) TP() cluster.TopicPartition {
 	return cluster.TopicPartition{Topic: m.Topic, Partition: m.Partition}
 }
+
+// Bound is where the replica was to be before the move: where the copy under way leads, else where it is.
+func (m *DirMove) Bound() string {
+	if m.Moving != "" {
+		return m.Moving
+	}
+	return m.From
+}
+
+// ExpectDir refuses moves of replicas that are neither in a directory nor on their way to it: somebody moved them since.
+func ExpectDir(moves []DirMove, dir string) error {
+	for i := range moves {
+		m := &moves[i]
+		switch bound := m.Bound(); {
+		case bound == "":
+			return fmt.Errorf("broker %d has no replica of %s:%d, expected was one in %s", m.Broker, m.Topic, m.Partition, dir)
+		case bound != path.Clean(dir) && m.Moving != "":
+			return fmt.Errorf("%s:%d on broker %d is on its way to %s, expected was %s", m.Topic, m.Partition, m.Broker, bound, dir)
+		case bound != path.Clean(dir):
+			return fmt.Errorf("%s:%d on broker %d is in %s, expected was %s", m.Topic, m.Partition, m.Broker, bound, dir)
+		}
+	}
+	return nil
+}
+
+// UnderWay reports whether an earlier order already moves the replica to where it is wanted.
+func (m *DirMove) UnderWay() bool { return m.Moving != "" && m.Moving == m.To }
 
 // DirAction says what becomes of a replica.
 type DirAction string
@@ -99,6 +127,9 @@ func (m *DirMove) decide(current, future *place, left *int64) {
 		return
 	}
 	m.From, m.Size = current.dir, current.size
+	if future != nil {
+		m.Moving = future.dir
+	}
 	switch {
 	case current.dir == m.To && future == nil:
 		m.Action, m.Reason = DirNotNeeded, "it is there already"

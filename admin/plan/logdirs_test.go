@@ -28,7 +28,7 @@ func TestDirMoves(t *testing.T) {
 		{Topic: "t", Partition: 0, Broker: 1, From: "/a", To: "/b", Size: 60, Action: plan.DirCopy},
 		{Topic: "t", Partition: 1, Broker: 1, From: "/a", To: "/b", Size: 60, Action: plan.DirRefused, Reason: "60 bytes do not fit: 40 are usable on the volume of /b"},
 		{Topic: "t", Partition: 2, Broker: 1, From: "/b", To: "/b", Size: 7, Action: plan.DirNotNeeded, Reason: "it is there already"},
-		{Topic: "t", Partition: 3, Broker: 1, From: "/a", To: "/b", Size: 5, Action: plan.DirNotNeeded, Reason: "it is being moved there already"},
+		{Topic: "t", Partition: 3, Broker: 1, From: "/a", Moving: "/b", To: "/b", Size: 5, Action: plan.DirNotNeeded, Reason: "it is being moved there already"},
 		{Topic: "t", Partition: 4, Broker: 1, To: "/b", Action: plan.DirPlace, Reason: "broker 1 has no such replica: it will be made there"},
 	}
 	if d := cmp.Diff(want, moves); d != "" {
@@ -65,6 +65,31 @@ func TestDirMovesRefused(t *testing.T) {
 		}
 		if _, err := plan.DirMoves(dirs, 1, nil, tt.to); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.to, err)
+		}
+	}
+}
+
+// TestExpectDir: a replica counts as being where the move under way leads.
+func TestExpectDir(t *testing.T) {
+	for _, tt := range []struct {
+		partition int32
+		dir, want string
+	}{
+		{0, "/a", ""}, {0, "/a/", ""}, {3, "/b", ""},
+		{0, "/b", "t:0 on broker 1 is in /a, expected was /b"},
+		{3, "/a", "t:3 on broker 1 is on its way to /b, expected was /a"},
+		{9, "/a", "broker 1 has no replica of t:9, expected was one in /a"},
+	} {
+		moves, err := plan.DirMoves(twoDirs(), 1, []cluster.TopicPartition{{Topic: "t", Partition: tt.partition}}, "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := plan.ExpectDir(moves, tt.dir); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("partition %d, %s: %q, want %q", tt.partition, tt.dir, got, tt.want)
 		}
 	}
 }

@@ -172,7 +172,7 @@ type DirMove struct {
 	To        string `json:"to"`
 	SizeBytes int64  `json:"sizeBytes" doc:"bytes to be copied"`
 	Action    string `json:"action" doc:"move, cancel, place, not-needed or impossible"`
-	Accepted  bool   `json:"accepted" doc:"the broker took the order"`
+	Accepted  bool   `json:"accepted" doc:"the broker took the order, this one or an earlier one"`
 	Done      bool   `json:"done" doc:"the replica is in the directory (only looked for when waiting)"`
 	Error     string `json:"error"`
 	Reason    string `json:"reason" doc:"what is special about the action"`
@@ -203,7 +203,7 @@ func (m DirMove) result() string {
 		return "done"
 	case m.Accepted && m.Action == string(plan.DirCopy):
 		return "started"
-	case m.Accepted:
+	case m.Accepted && m.Action != string(plan.DirNotNeeded):
 		return "accepted"
 	}
 	return text(m.Reason)

@@ -66,7 +66,7 @@ type Settings struct {
 	Properties      admin.Properties  // may hold secrets
 	Origin          map[string]string // where each address came from: flag, environment, context, default
 
-	say func(format string, args ...any)
+	note func(text string)
 }
 
 // The names of the global flags; each has an environment variable KCTL_NAME.

@@ -136,6 +136,24 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestFromDirBesideACluster: a flag that names a cluster comes before the variable that names a data directory; two flags exclude
+// each other.
+func TestFromDirBesideACluster(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{{nil, "/old"}, {[]string{"-b", "b:1"}, ""}, {[]string{"-z", "z:1"}, ""}, {[]string{"--from-dir", "/new"}, "/new"}} {
+		f, _ := newFactory(t, map[string]string{"KCTL_FROM_DIR": "/old", "KCTL_BOOTSTRAP_SERVER": "e:1"}, "", tt.args...)
+		if s, err := f.Settings(); err != nil || s.FromDir != tt.want {
+			t.Errorf("%v: %+v %v", tt.args, s, err)
+		}
+	}
+	f, _ := newFactory(t, nil, "", "--from-dir", "/new", "-b", "b:1")
+	if _, err := f.Settings(); err == nil || !strings.Contains(err.Error(), "cannot be used with --bootstrap-server") {
+		t.Error(err)
+	}
+}
+
 // TestContextAddressesStayTogether: an address that is given replaces both of the context's, so that two
 // clusters are never mixed; the context's other settings stay.
 func TestContextAddressesStayTogether(t *testing.T) {

@@ -7,18 +7,25 @@ import (
 	"kctl/cmd/internal/cli/exit"
 )
 
-// fromDir reads --from-dir or its variable. It stands alone: an address beside it would be ignored silently.
+// fromDir reads --from-dir or its variable. It stands alone: an address beside it would be ignored silently. A flag that
+// names a cluster comes before the variable.
 func (f *Factory) fromDir(s *Settings) error {
-	s.say = f.Say
-	flag := f.Flags.Lookup(FlagFromDir)
-	if flag == nil || !flag.Changed {
-		s.FromDir = f.env(FlagFromDir)
-		return nil
-	}
+	s.note = f.Note
+	cluster := ""
 	for _, other := range []string{FlagBootstrap, FlagZooKeeper, FlagContext} {
 		if o := f.Flags.Lookup(other); o != nil && o.Changed && o.Value.String() != "" {
-			return exit.Usagef("--from-dir reads files; it cannot be used with --%s", other)
+			cluster = other
 		}
+	}
+	flag := f.Flags.Lookup(FlagFromDir)
+	if flag == nil || !flag.Changed {
+		if cluster == "" {
+			s.FromDir = f.env(FlagFromDir)
+		}
+		return nil
+	}
+	if cluster != "" {
+		return exit.Usagef("--from-dir reads files; it cannot be used with --%s", cluster)
 	}
 	if flag.Value.String() == "" {
 		return exit.Usagef("--from-dir needs a folder")
@@ -34,5 +41,5 @@ func (s *Settings) readFromDir(cfg *admin.Config) error {
 	if chroot != "" {
 		chroot = "/" + chroot
 	}
-	return cfg.ReadFromDir(dir, chroot, func(problem string) { s.say("%s", problem) })
+	return cfg.ReadFromDir(dir, chroot, s.note)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,8 @@ import (
 	"kctl/admin/rows"
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
+	"kctl/cmd/internal/cli/journal"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 	"kctl/zkutil/cluster"
 )
@@ -23,6 +27,7 @@ type moveOptions struct {
 	targets []plan.Target
 	broker  int
 	to      string
+	expect  string
 	wait    time.Duration
 	change  factory.ChangeFlags
 }
@@ -40,7 +45,7 @@ Naming the directory in which a replica is ends a move under way. For a replica 
 the directory is kept in mind, until the broker restarts, for when it is made.
 
 The broker copies in its own time, bounded by replica.alter.log.dirs.io.max.bytes.per.second. --wait waits for it;
-Ctrl-C ends the waiting, not the move.`,
+Ctrl-C ends the waiting, not the move, and the same command waits again.`,
 		Example: `  kctl log-dirs move orders:0 --broker 2 --to /data/b --dry-run
   kctl log-dirs move orders:0,3 --broker 2 --to /data/b --yes --wait 10m`,
 		Args: verb.Args(1, -1, "partitions"),
@@ -54,12 +59,14 @@ Ctrl-C ends the waiting, not the move.`,
 	}
 	cmd.Flags().IntVar(&o.broker, "broker", -1, "broker whose replicas move")
 	cmd.Flags().StringVar(&o.to, "to", "", "log directory, as log-dirs describe shows it")
+	cmd.Flags().StringVar(&o.expect, "expect", "", "directory in which the replicas must be, or on their way to, else nothing is moved")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "time to wait until the replicas are there (0: do not)")
 	factory.AddChangeFlags(cmd.Flags(), &o.change)
 	_ = cmd.RegisterFlagCompletionFunc("broker", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return verb.CompleteBrokers(f)(cmd, nil, word)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("to", o.completeDirs)
+	_ = cmd.RegisterFlagCompletionFunc("expect", o.completeDirs)
 	return cmd
 }
 
@@ -93,6 +100,8 @@ func (o *moveOptions) parse(args []string) (err error) {
 		return exit.Usagef("name the directory to move to: --to DIR (log-dirs describe --broker %d shows them)", o.broker)
 	case !path.IsAbs(o.to):
 		return exit.Usagef("--to %s: the directories of brokers are absolute paths", o.to)
+	case o.expect != "" && !path.IsAbs(o.expect):
+		return exit.Usagef("--expect %s: the directories of brokers are absolute paths", o.expect)
 	case o.wait < 0:
 		return exit.Usagef("--wait %s is below zero", o.wait)
 	}
@@ -111,11 +120,19 @@ func runMove(ctx context.Context, o *moveOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.expect != "" {
+		if err := plan.ExpectDir(moves, o.expect); err != nil {
+			return &exit.Error{Code: exit.Failed, Msg: err.Error() + "; nothing was changed"}
+		}
+	}
 	writes, bytes := 0, int64(0)
 	for i := range moves {
 		if moves[i].Action.Writes() {
 			writes, bytes = writes+1, bytes+moves[i].Size
 		}
+	}
+	if writes == 0 && o.wait > 0 && !o.change.DryRun && slices.ContainsFunc(moves, func(m plan.DirMove) bool { return m.UnderWay() }) {
+		return o.awaitEarlier(ctx, c, moves)
 	}
 	planned, refused := report(unsent(moves))
 	return verb.Change[rows.DirMove]{
@@ -133,9 +150,31 @@ func runMove(ctx context.Context, o *moveOptions) error {
 				c.AwaitDirMoves(ctx, results, o.wait, o.progress())
 			}
 			out, problems := report(results)
-			return verb.Outcome[rows.DirMove]{Rows: out, Problems: problems}, nil
+			return verb.Outcome[rows.DirMove]{Rows: out, Problems: problems, Ended: o.open(results)}, nil
 		},
 	}.Run(o.f)
+}
+
+// awaitEarlier waits for moves that were all ordered before.
+func (o *moveOptions) awaitEarlier(ctx context.Context, c *admin.Client, moves []plan.DirMove) error {
+	o.f.Say("an earlier order moves the replicas: waiting for it")
+	results, err := c.MoveDirs(ctx, moves) // sends nothing
+	if err != nil {
+		return err
+	}
+	c.AwaitDirMoves(ctx, results, o.wait, o.progress())
+	p, err := o.f.Printer()
+	if err != nil {
+		return err
+	}
+	out, problems := report(results)
+	if err := output.List(p, rows.DirMoveKind, out, rows.Errors(problems)); err != nil {
+		return err
+	}
+	if err := o.open(results); err != nil || len(problems) == 0 {
+		return err
+	}
+	return verb.NothingDone("", problems, "")
 }
 
 func unsent(moves []plan.DirMove) []admin.DirMoveResult {
@@ -144,6 +183,27 @@ func unsent(moves []plan.DirMove) []admin.DirMoveResult {
 		out[i].DirMove = moves[i]
 	}
 	return out
+}
+
+// open tells which moves go on after the waiting: they were ordered, so that nothing failed; exit code 3. Nil when one failed for
+// good, which is the verdict then.
+func (o *moveOptions) open(results []admin.DirMoveResult) error {
+	var names []string
+	for i := range results {
+		r := &results[i]
+		if r.Open {
+			names = append(names, fmt.Sprintf("%s:%d", r.Topic, r.Partition))
+		} else if r.Err != "" || r.Action == plan.DirRefused {
+			return nil
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &exit.Error{
+		Code: exit.Partial, Msg: fmt.Sprintf("%d of %d not done within %s, the moves go on: %s", len(names), len(results), o.wait, strings.Join(names, ", ")),
+		Hint: "the same command waits again; kctl log-dirs describe --replicas shows how far they are",
+	}
 }
 
 // progress says how far the copies are, at most every few seconds and only when something has changed.
@@ -178,6 +238,7 @@ func report(results []admin.DirMoveResult) (out []rows.DirMove, problems []model
 	return out, problems
 }
 
+// changes are the entries of the journal. The order that the broker took is the change: the copy may still go on.
 func changes(s *model.Snapshot, results []admin.DirMoveResult) []factory.Change {
 	var out []factory.Change
 	for i := range results {
@@ -188,13 +249,18 @@ func changes(s *model.Snapshot, results []admin.DirMoveResult) []factory.Change 
 		object := fmt.Sprintf("%s:%d", r.Topic, r.Partition)
 		ch := factory.Change{
 			Cluster: s.ClusterID, Command: "log-dirs move", Object: fmt.Sprintf("%s on broker %d", object, r.Broker),
-			Before: r.From, After: r.To, Result: "started",
+			Before: r.From, After: r.To, Result: journal.Done,
 		}
-		if r.From != "" && r.From != r.To {
-			ch.Undo = fmt.Sprintf("kctl log-dirs move %s --broker %d --to %s --yes", object, r.Broker, r.From)
+		if r.Moving != "" {
+			ch.Before += ", on its way to " + r.Moving
 		}
-		if r.Err != "" {
-			ch.Result, ch.Undo = r.Err, ""
+		switch back := r.Bound(); {
+		case r.Err != "":
+			ch.Result = r.Err
+		case back == "":
+			ch.Undo = "none needed: the broker only keeps the directory in mind, until it restarts"
+		default:
+			ch = ch.WithUndo("log-dirs", "move", object, "--broker", fmt.Sprint(int32(r.Broker)), "--to", back, "--expect", r.To)
 		}
 		out = append(out, ch)
 	}
