@@ -29,7 +29,8 @@ const (
 	TopicOffsets CheckpointFormat = "topic-offsets" // recovery-point-, replication-, log-start- and cleaner-offset-checkpoint
 	LeaderEpochs CheckpointFormat = "leader-epochs" // leader-epoch-checkpoint
 	Properties   CheckpointFormat = "properties"    // meta.properties, partition.metadata
-	JSONFile     CheckpointFormat = "json"          // .kafka_cleanshutdown, quorum-state
+	JSONFile     CheckpointFormat = "json"          // quorum-state
+	CleanStop    CheckpointFormat = "clean-stop"    // .kafka_cleanshutdown: JSON, or nothing before Apache Kafka 3.7
 )
 
 // CheckpointFormatOf names the format of a file by its name.
@@ -39,8 +40,10 @@ func CheckpointFormatOf(name string) (CheckpointFormat, bool) {
 		return LeaderEpochs, true
 	case "meta.properties", "partition.metadata":
 		return Properties, true
-	case ".kafka_cleanshutdown", "quorum-state":
+	case "quorum-state":
 		return JSONFile, true
+	case ".kafka_cleanshutdown":
+		return CleanStop, true
 	default:
 		return TopicOffsets, strings.HasSuffix(base, "-checkpoint")
 	}
@@ -49,7 +52,8 @@ func CheckpointFormatOf(name string) (CheckpointFormat, bool) {
 // lineMax bounds a line: a topic name has at most 249 characters.
 const lineMax = 64 << 10
 
-// ReadCheckpoint reads a file of that format and hands each entry to fn.
+// ReadCheckpoint reads a file of that format and hands each entry to fn. Brokers make checkpoints empty and read them as without
+// entries: that of a replica without records stays so.
 func ReadCheckpoint(r io.Reader, size int64, format CheckpointFormat, fn func(*Checkpoint) error) (*IndexReport, error) {
 	c := &checkpointFile{sc: bufio.NewScanner(r), report: &IndexReport{Size: size}, fn: fn}
 	c.sc.Buffer(nil, lineMax)
@@ -57,8 +61,14 @@ func ReadCheckpoint(r io.Reader, size int64, format CheckpointFormat, fn func(*C
 	switch format {
 	case Properties:
 		return c.report, c.properties()
-	case JSONFile:
+	case JSONFile, CleanStop:
+		if size == 0 && format == CleanStop {
+			return c.report, nil
+		}
 		return c.report, c.json(r)
+	}
+	if size == 0 {
+		return c.report, nil
 	}
 	return c.report, c.lines(format)
 }
@@ -178,15 +188,34 @@ func (c *checkpointFile) properties() error {
 		if text == "" || text[0] == '#' || text[0] == '!' {
 			continue
 		}
-		i := strings.IndexAny(text, "=:")
-		if i <= 0 {
+		key, value, ok := property(text)
+		if !ok {
 			c.damage(fmt.Sprintf("%q is not KEY=VALUE", text))
 			return nil
 		}
-		if err := c.hand(&Checkpoint{Key: strings.TrimSpace(text[:i]), Value: strings.TrimSpace(text[i+1:]), Partition: -1, Epoch: -1}); err != nil {
+		if err := c.hand(&Checkpoint{Key: key, Value: value, Partition: -1, Epoch: -1}); err != nil {
 			return err
 		}
 	}
+}
+
+// property reads a line as Java writes it: a backslash stands before a character that has a meaning, such as : or = in the id of
+// a cluster. Escapes of four hexadecimal digits, which nothing in these files needs, stay as they are.
+func property(line string) (key, value string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line) && line[i+1] != 'u':
+			i++
+			b.WriteByte(line[i])
+		case (c == '=' || c == ':') && !ok:
+			key, ok = strings.TrimSpace(b.String()), true
+			b.Reset()
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return key, strings.TrimSpace(b.String()), ok && key != ""
 }
 
 func (c *checkpointFile) json(r io.Reader) error {

@@ -74,7 +74,7 @@ func FuzzIndexes(f *testing.F) {
 		check(TimeIndex(bytes.NewReader(b), n, 0, log(), func(*IndexEntry) error { return nil }))
 		check(TxnIndex(bytes.NewReader(b), n, func(*AbortedTxn) error { return nil }))
 		check(ProducerSnapshot(bytes.NewReader(b), n, func(*ProducerState) error { return nil }))
-		for _, format := range []CheckpointFormat{TopicOffsets, LeaderEpochs, Properties, JSONFile} {
+		for _, format := range []CheckpointFormat{TopicOffsets, LeaderEpochs, Properties, JSONFile, CleanStop} {
 			check(ReadCheckpoint(bytes.NewReader(b), n, format, func(*Checkpoint) error { return nil }))
 		}
 	})

@@ -155,7 +155,14 @@ func TestCheckpoints(t *testing.T) {
 		{"recovery-point-offset-checkpoint", "0\n2\na 0 5\nb 0", "a:0=5", []string{"10 line 4: \"b 0\" is not TOPIC"}},
 		{"recovery-point-offset-checkpoint", "0\n1\na 0 5\nb 0 1\n", "a:0=5", []string{"10 it promises 1 entries and has more"}},
 		{"recovery-point-offset-checkpoint", "1\n1\na 0 5\n", "", []string{"0 line 1 \"1\" is not a version"}},
-		{"recovery-point-offset-checkpoint", "", "", []string{"0 line 1 \"\" is not"}},
+		{"recovery-point-offset-checkpoint", "\n", "", []string{"0 line 1 \"\" is not"}},
+		{"cleaner-offset-checkpoint", "", "", nil}, // as brokers make them
+		{"leader-epoch-checkpoint", "", "", nil},   // of a replica without records
+		{".kafka_cleanshutdown", "", "", nil},      // before Apache Kafka 3.7
+		{"quorum-state", "", "", []string{"0 unexpected end of JSON"}},
+		{"meta.properties", "", "", []string{"0 it has no properties"}},
+		{"meta.properties", "cluster.id=my\\:own\\=\\\\id\n", `cluster.id=my:own=\id`, nil},
+		{"meta.properties", "=1\n", "", []string{"0 \"=1\" is not KEY"}},
 		{"leader-epoch-checkpoint", "0\n1\nx 40\n", "", []string{"4 line 3: \"x 40\" is not EPOCH"}},
 		{"meta.properties", "#\n#Sun\nversion=0\nbroker.id=1\ncluster.id=a=b\n", "version=0 broker.id=1 cluster.id=a=b", nil},
 		{"partition.metadata", "version: 0\ntopic_id: HVmojrR2Tv-TQSYV1QhZnw", "version=0 topic_id=HVmojrR2Tv-TQSYV1QhZnw", nil},

@@ -104,7 +104,7 @@ var ProducerKind = rows.Kind[ProducerRow]{
 // CheckpointRow is one line of a checkpoint, or one property.
 type CheckpointRow struct {
 	File      string  `json:"file"`
-	Format    string  `json:"format" doc:"topic-offsets, leader-epochs, properties or json"`
+	Format    string  `json:"format" doc:"topic-offsets, leader-epochs, properties, json or clean-stop"`
 	Topic     *string `json:"topic,omitempty"`
 	Partition *int32  `json:"partition,omitempty"`
 	Epoch     *int32  `json:"epoch,omitempty"`
