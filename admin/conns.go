@@ -74,17 +74,23 @@ func (c *Client) answered(addr string) {
 }
 
 // conn returns the client of one address, made on first use.
-func (c *Client) conn(addr string) (*kgo.Client, error) {
+func (c *Client) conn(addr string) (*kgo.Client, error) { return c.connNamed(addr, addr) }
+
+// connAside returns a client of one address for what a broker in KRaft mode answers only when the controllers do. It serves a
+// connection in order, so a question that waits for them would make all that is asked after it look unanswered.
+func (c *Client) connAside(addr string) (*kgo.Client, error) { return c.connNamed("aside of "+addr, addr) }
+
+func (c *Client) connNamed(name, addr string) (*kgo.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cl := c.conns[addr]; cl != nil {
+	if cl := c.conns[name]; cl != nil {
 		return cl, nil
 	}
 	cl, err := kgo.NewClient(append(c.options([]string{addr}), kgo.Dialer(c.dialed(addr)))...)
 	if err != nil {
 		return nil, &Error{Kind: BadInput, Msg: "client configuration", Err: err}
 	}
-	c.conns[addr] = cl
+	c.conns[name] = cl
 	return cl, nil
 }
 
@@ -104,7 +110,11 @@ func (c *Client) askAddr(ctx context.Context, addr string, req kmsg.Request) (km
 	if err := c.notOffline(); err != nil {
 		return nil, err
 	}
-	cl, err := c.conn(addr)
+	connOf := c.conn
+	if req.Key() == kmsg.DescribeQuorum.Int16() {
+		connOf = c.connAside
+	}
+	cl, err := connOf(addr)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (c *Client) ControllerCanSetLeaderAndISR(ctx context.Context) (bool, error)
 			if err == nil {
 				return announcesLeaderChange(resp.(*kmsg.ApiVersionsResponse)), nil
 			}
-			last = controllerErr(id, err)
+			last = controllerErr(id, err, true)
 		} else {
 			last = &Error{Kind: Unreachable, Msg: "no broker is the controller"}
 		}

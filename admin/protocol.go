@@ -119,16 +119,16 @@ const noControllerHint = "when it stays so the brokers have lost ZooKeeper (or t
 // askController sends a change to the controller: one whose answer is lost may have been made. notController tells from the
 // answer that the broker asked is not the controller any more, or not yet: nothing was done then, and the next controller is asked.
 func (c *Client) askController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
-	return c.seekController(ctx, req, notController, neverSent)
+	return c.seekController(ctx, req, notController, false)
 }
 
 // questionController sends what changes nothing, so that whether it arrived does not matter.
 func (c *Client) questionController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool) (kmsg.Response, error) {
-	return c.seekController(ctx, req, notController, func(error) bool { return true })
+	return c.seekController(ctx, req, notController, true)
 }
 
-// seekController is askController; harmless tells of an error that came when the time was over whether nothing was done.
-func (c *Client) seekController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool, harmless func(error) bool) (kmsg.Response, error) {
+// seekController is askController, or questionController for what changes nothing.
+func (c *Client) seekController(ctx context.Context, req kmsg.Request, notController func(kmsg.Response) bool, question bool) (kmsg.Response, error) {
 	var last error
 	for {
 		m, err := c.metadata(ctx, []string{})
@@ -143,11 +143,11 @@ func (c *Client) seekController(ctx context.Context, req kmsg.Request, notContro
 			if err == nil && !notController(resp) {
 				return resp, nil
 			}
-			if err != nil && last != nil && ctx.Err() != nil && harmless(err) {
+			if err != nil && last != nil && ctx.Err() != nil && (question || neverSent(err)) {
 				return nil, wrap(last, "find the controller") // as above
 			}
 			if err != nil && !neverSent(err) {
-				return nil, controllerErr(id, err)
+				return nil, c.passedOnErr(ctx, id, err, question)
 			}
 			if last = err; err == nil {
 				last = &Error{Kind: Unreachable, Msg: "no broker acts as controller: the brokers name " + brokerName(id) + ", which denies it", Hint: noControllerHint}
@@ -185,14 +185,34 @@ func neverSent(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-func controllerErr(id cluster.BrokerID, err error) error {
-	if classify(err) == Unreachable {
-		return &Error{
-			Kind: Unreachable, Msg: fmt.Sprintf("the controller, %s, did not answer: %s", brokerName(id), short(err)),
-			Hint: "whether the change was made is not known: look before you repeat it; --timeout gives it more time",
-		}
+// whetherMade is the hint for what is no question: its answer is missing, so it may have been done.
+const whetherMade = "whether the change was made is not known: look before you repeat it; "
+
+func controllerErr(id cluster.BrokerID, err error, question bool) error {
+	if classify(err) != Unreachable {
+		return wrap(err, "ask the controller, %s", brokerName(id))
 	}
-	return wrap(err, "ask the controller, %s", brokerName(id))
+	e := &Error{Kind: Unreachable, Msg: fmt.Sprintf("the controller, %s, did not answer: %s", brokerName(id), short(err)), Hint: "--timeout gives it more time"}
+	if !question {
+		e.Hint = whetherMade + e.Hint
+	}
+	return e
+}
+
+// passedOnErr is controllerErr for a request that a broker in KRaft mode would have passed on: no answer is the controllers' then.
+func (c *Client) passedOnErr(ctx context.Context, id cluster.BrokerID, err error, question bool) error {
+	addr, aerr := c.addrOf(ctx, id)
+	if aerr != nil || !errors.Is(err, context.DeadlineExceeded) || !c.passesOn(ctx, addr) {
+		return controllerErr(id, err, question)
+	}
+	e := &Error{
+		Kind: Unreachable, Msg: fmt.Sprintf("the controllers, to whom %s passes it on, did not answer: %s", brokerName(id), short(err)),
+		Hint: "most of controller.quorum.voters do not run, or they elect one of them just now: kctl controller describe",
+	}
+	if !question {
+		e.Hint = whetherMade + e.Hint
+	}
+	return e
 }
 
 // serverTimeout is the time granted to the controller inside a request: less than what we wait for the

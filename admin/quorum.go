@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -37,18 +38,18 @@ func (c *Client) quorumController(ctx context.Context) (*model.Controller, error
 		return req
 	})
 	if err != nil {
-		return nil, err
+		return unknownController(err)
 	}
 	r := resp.(*kmsg.DescribeQuorumResponse)
 	if err := brokerErr(kmsg.DescribeQuorum, r.ErrorCode, nil); err != nil {
-		return nil, err
+		return unknownController(err)
 	}
 	out := &model.Controller{ID: cluster.NoLeader, Epoch: -1, Source: model.SourceProtocol, Quorum: true}
 	for _, t := range r.Topics {
 		for i := range t.Partitions {
 			p := &t.Partitions[i]
 			if err := brokerErr(kmsg.DescribeQuorum, p.ErrorCode, nil); err != nil {
-				return nil, err
+				return unknownController(err)
 			}
 			out.ID, out.Epoch = max(cluster.BrokerID(p.LeaderID), cluster.NoLeader), p.LeaderEpoch
 		}
@@ -59,6 +60,34 @@ func (c *Client) quorumController(ctx context.Context) (*model.Controller, error
 		}
 	}
 	return out, nil
+}
+
+// unknownController is what can be said when the controllers did not tell: not that it is whom Metadata names, who is any broker.
+func unknownController(err error) (*model.Controller, error) {
+	out := &model.Controller{ID: cluster.NoLeader, Epoch: -1, Source: model.SourceProtocol, Quorum: true}
+	if KindOf(err) == Unreachable {
+		out.Silent = true
+		err = &Error{Kind: Unreachable, Msg: "the brokers answer, the controllers do not: most of controller.quorum.voters do not run, or they elect one of them just now"}
+	}
+	return out, err
+}
+
+// passesOn reports whether the broker at an address is in KRaft mode, where it passes on to the controllers what it is asked to
+// change. It is asked aside, since what it was asked before may wait for them, and within the time of a diagnosis.
+func (c *Client) passesOn(ctx context.Context, addr string) bool {
+	ctx, cancel := c.toDiagnose(ctx)
+	defer cancel()
+	cl, err := c.connAside(addr)
+	if err != nil {
+		return false
+	}
+	resp, err := cl.SeedBrokers()[0].Request(ctx, apiVersionsRequest())
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(resp.(*kmsg.ApiVersionsResponse).ApiKeys, func(k kmsg.ApiVersionsResponseApiKey) bool {
+		return k.ApiKey == kmsg.DescribeQuorum.Int16()
+	})
 }
 
 // setController puts a quorum's answer into a snapshot.

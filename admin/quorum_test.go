@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"kctl/admin/check"
 	"kctl/admin/model"
+	"kctl/admin/plan"
 )
 
 func quorumAnswer(leader, epoch int32, code int16) func(kmsg.Request) kmsg.Response {
@@ -58,6 +60,9 @@ func TestControllerOfKRaft(t *testing.T) {
 				t.Errorf("finding of no controller: %v, want %v: %+v", got, tt.finding, found)
 			}
 			if tt.problems > 0 {
+				if s.Controller.ID >= 0 || s.Brokers[0].Controller {
+					t.Errorf("a controller is named that nobody knows: %+v", s.Controller)
+				}
 				return
 			}
 			if got := s.Controller; int32(got.ID) != tt.leader || got.Epoch != 7 || !got.Quorum || got.Host != tt.host {
@@ -69,6 +74,52 @@ func TestControllerOfKRaft(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// silentControllers are brokers in KRaft mode whose controllers do not answer: what is passed on to them waits, and with it all that
+// comes after it on the same connection.
+func silentControllers(t *testing.T) *fakeCluster {
+	f := newFakeCluster(t, 1, 1)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	wait := func(kmsg.Request) kmsg.Response { <-over; return nil }
+	f.answer[kmsg.DescribeQuorum], f.answer[kmsg.CreateTopics], f.answer[kmsg.ListPartitionReassignments] = wait, wait, wait
+	f.answer[kmsg.DescribeConfigs] = func(kmsg.Request) kmsg.Response { return kmsg.NewPtrDescribeConfigsResponse() }
+	return f
+}
+
+// TestSilentControllers: when most controllers of KRaft mode are down, no broker is called the controller, or silent; that none can be
+// elected and nothing changed is a finding, and what was asked for in vain says whose answer is missing.
+func TestSilentControllers(t *testing.T) {
+	f := silentControllers(t)
+	c := openFake(t, Config{Timeout: 4 * time.Second}, f.fakeBroker)
+	s, err := c.Snapshot(t.Context(), SnapshotOptions{Controller: true, Probe: true, MinISR: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Controller; got.ID >= 0 || !got.Silent || s.Brokers[0].Controller {
+		t.Errorf("controller %+v, broker %+v", got, s.Brokers[0])
+	}
+	for _, b := range s.Brokers {
+		if b.Err != "" {
+			t.Errorf("broker %d answers, and is said not to: %s", b.ID, b.Err)
+		}
+	}
+	if len(s.Problems) != 1 || s.Problems[0].Object != "controller" || !strings.Contains(s.Problems[0].Message, "the controllers do not") {
+		t.Errorf("problems %+v", s.Problems)
+	}
+	if !hasFinding(check.Health(check.Input{Snapshot: s}), check.NoController) {
+		t.Error("no finding")
+	}
+	_, _, err = c.CreateTopic(t.Context(), plan.NewTopic{Name: "new", Partitions: 1, ReplicationFactor: 1}, false)
+	wantCause(t, err, "the controllers, to whom broker 1 passes it on, did not answer", "whether the change was made is not known", Unreachable)
+	ctx, cancel := c.within(t.Context())
+	defer cancel()
+	_, err = c.reassignments(ctx)
+	wantCause(t, err, "the controllers, to whom broker 1 passes it on, did not answer", "controller.quorum.voters do not run", Unreachable)
+	if strings.Contains(HintOf(err), "change was made") {
+		t.Errorf("a question has changed nothing: %s", HintOf(err))
 	}
 }
 

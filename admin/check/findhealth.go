@@ -47,8 +47,8 @@ func fromHealth(id string) func(*scene, report) {
 var healthTexts = map[string][3]string{
 	NoController: {
 		"No broker acts as controller. Nothing is elected: a partition whose leader dies stays without one, topics are neither created nor deleted, reassignments stand still.",
-		"Every broker that could stand is down or has lost its ZooKeeper session; or /controller names a broker that is gone and its session has not expired yet.",
-		"Start a broker, or wait for the session to expire. If /controller names a broker that does not act, `kctl controller move` ends its term and another is elected.",
+		"Every broker that could stand is down or has lost its ZooKeeper session; or /controller names a broker that is gone and its session has not expired yet. In KRaft mode: fewer than most of the controllers that controller.quorum.voters names run or reach each other, so none of them is active.",
+		"Start a broker, or wait for the session to expire; in KRaft mode start controllers until most of them run. If /controller names a broker that does not act, `kctl controller move` ends its term and another is elected.",
 	},
 	ControllerMismatch: {
 		"A broker names another controller than ZooKeeper does. It may take orders from one that was replaced, or has missed the news.",

@@ -114,6 +114,14 @@ func controllerFindings(in Input) []model.Finding {
 	c := in.Snapshot.Controller
 	live := Live(in.Snapshot)
 	switch {
+	case c.Silent:
+		return []model.Finding{{
+			ID: NoController, Severity: model.SeverityCritical, Object: "cluster",
+			Evidence: "the controllers do not answer the brokers: nothing can be changed, and no new leader is elected",
+			Fix:      "kctl controller describe   # start controllers until most of controller.quorum.voters run",
+		}}
+	case c.Quorum && c.ID < 0 && c.Epoch < 0:
+		return nil // they did not tell, which is a problem of the snapshot
 	case c.Quorum && c.ID < 0:
 		return []model.Finding{{
 			ID: NoController, Severity: model.SeverityCritical, Object: "cluster",

@@ -44,6 +44,7 @@ type Controller struct {
 	Since  time.Time // creation of /controller; zero when not known
 	Source Source
 	Quorum bool   // KRaft: the leader of the controllers' quorum, which need not be a broker; Epoch is its epoch
+	Silent bool   // KRaft: the brokers get no answer from the controllers
 	Host   string // KRaft: its listener for controllers, where brokers tell it (Kafka 3.9)
 	Port   int32
 }
