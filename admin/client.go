@@ -34,6 +34,10 @@ type Config struct {
 
 	dir *dataDir // what FromDir holds; set by ReadFromDir
 
+	ZooKeeperTLS    *tls.Config   // nil: plain text
+	ZooKeeperAuth   []zkutil.Auth // presented on every connection to ZooKeeper
+	ZooKeeperSetACL bool          // zookeeper.set.acl: znodes that are made get Kafka's protection
+
 	// ConnectZooKeeper replaces the real connection in tests.
 	ConnectZooKeeper func(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error)
 }
@@ -77,7 +81,7 @@ func Open(_ context.Context, cfg Config) (*Client, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.ConnectZooKeeper == nil {
-		cfg.ConnectZooKeeper = connectZooKeeper
+		cfg.ConnectZooKeeper = cfg.connectZooKeeper
 	}
 	return &Client{cfg: cfg, conns: map[string]*kgo.Client{}, addrs: map[cluster.BrokerID]string{}}, nil
 }

@@ -86,7 +86,7 @@ func (c *Client) createElection(ctx context.Context, data []byte) (bool, error) 
 		return false, err
 	}
 	r := zk.Do(ctx, zkutil.AnySession, znode.Fenced(cluster.ZKVersion(ctl.epochVersion),
-		zkop.Request{Kind: zkop.Create, Path: znode.PreferredReplicaElectionPath, Data: data, ACL: zkop.WorldAll()}))[0]
+		zkop.Request{Kind: zkop.Create, Path: znode.PreferredReplicaElectionPath, Data: data}))[0]
 	switch {
 	case r.Err == nil:
 		return true, nil

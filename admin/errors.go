@@ -68,6 +68,9 @@ func HintOf(err error) string {
 	if d, ok := errors.AsType[*denial](err); ok {
 		return d.hint()
 	}
+	if d, ok := errors.AsType[*zkDenial](err); ok {
+		return d.hint
+	}
 	if errors.Is(err, kerr.RequestTimedOut) {
 		return "the broker waited in vain, for the controller, for ZooKeeper or for other replicas: kctl doctor; look before you repeat a change"
 	}

@@ -191,11 +191,7 @@ func unreadable(path string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	e := wrap(err, "read %s", path)
-	if errors.Is(err, zkop.ErrNoAuth) {
-		return &Error{Kind: Unauthorized, Msg: e.Error(), Hint: protectedHint}
-	}
-	return e
+	return wrap(err, "read %s", path)
 }
 
 // aclFolders are where Kafka's ZooKeeper authorizer keeps rules, by the pattern of their resources.

@@ -25,7 +25,7 @@ type Properties map[string]string
 
 // PropertyNames lists the settings that are understood, with a line on each.
 func PropertyNames() [][2]string {
-	return [][2]string{
+	return slices.Concat([][2]string{
 		{"bootstrap.servers", "brokers to start from: HOST:PORT,..."},
 		{"zookeeper.connect", "ZooKeeper: HOST:PORT,.../chroot"},
 		{"client.id", "name of this client in the brokers' logs and quotas"},
@@ -46,7 +46,7 @@ func PropertyNames() [][2]string {
 		{"ssl.keystore.certificate.chain", "own certificate chain itself, PEM"},
 		{"ssl.keystore.key", "own private key itself, PEM"},
 		{"ssl.endpoint.identification.algorithm", "https checks the broker's name, empty does not"},
-	}
+	}, zooKeeperPropertyNames())
 }
 
 // Check refuses unknown names, suggesting the nearest. Settings of Java clients that have no bearing on what
@@ -64,6 +64,9 @@ func (p Properties) Check() error {
 	for _, name := range names {
 		if slices.Contains(known, name) || ofJavaClients(name) {
 			continue
+		}
+		if e := explainUnknown(name, known); e != nil {
+			return e
 		}
 		e := badInput("unknown setting %q", name)
 		if near, ok := plan.Nearest(name, known); ok {
@@ -212,6 +215,9 @@ func (p Properties) Apply(cfg *Config) error {
 	if err := p.applyAddresses(cfg); err != nil {
 		return err
 	}
+	if err := p.applyZooKeeper(cfg); err != nil {
+		return err
+	}
 	if v, ok := p["client.id"]; ok {
 		cfg.ClientID = v
 	}
@@ -265,7 +271,7 @@ func (p Properties) applySecurity(cfg *Config) error {
 	}
 	var err error
 	if strings.HasSuffix(proto, "SSL") {
-		if cfg.TLS, err = p.tlsConfig(); err != nil {
+		if cfg.TLS, err = p.tlsConfig("ssl"); err != nil {
 			return err
 		}
 	}
@@ -320,32 +326,33 @@ func checkModule(jaas, mech string) error {
 	return nil
 }
 
-func (p Properties) tlsConfig() (*tls.Config, error) {
+// tlsConfig reads the settings of TLS that begin with prefix: ssl for brokers, zookeeper.ssl for ZooKeeper.
+func (p Properties) tlsConfig(prefix string) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := p.trust(cfg); err != nil {
+	if err := p.trust(cfg, prefix); err != nil {
 		return nil, err
 	}
-	if err := p.clientCertificate(cfg); err != nil {
+	if err := p.clientCertificate(cfg, prefix); err != nil {
 		return nil, err
 	}
-	switch v, ok := p["ssl.endpoint.identification.algorithm"]; {
+	switch v, ok := p[prefix+".endpoint.identification.algorithm"]; {
 	case ok && v == "":
 		skipNameCheck(cfg)
 	case ok && !strings.EqualFold(v, "https"):
-		return nil, badInput("ssl.endpoint.identification.algorithm=%s is neither https nor empty", v)
+		return nil, badInput("%s.endpoint.identification.algorithm=%s is neither https nor empty", prefix, v)
 	}
 	return cfg, nil
 }
 
-// trust sets the certificates that a broker's is checked against; without any those of the system.
-func (p Properties) trust(cfg *tls.Config) error {
+// trust sets the certificates that a server's is checked against; without any those of the system.
+func (p Properties) trust(cfg *tls.Config, prefix string) error {
 	var certs []*x509.Certificate
-	s, err := p.readStore("ssl.truststore")
-	if v, ok := p["ssl.truststore.certificates"]; ok {
-		certs, err = pemCertificates(loosePEM(v), "ssl.truststore.certificates")
+	s, err := p.readStore(prefix + ".truststore")
+	if v, ok := p[prefix+".truststore.certificates"]; ok {
+		certs, err = pemCertificates(loosePEM(v), prefix+".truststore.certificates")
 	} else if s != nil {
 		if certs, err = s.trusted(); err == nil && len(certs) == 0 {
-			err = badInput("ssl.truststore.location=%s holds no certificate", s.file)
+			err = badInput("%s.location=%s holds no certificate", s.setting, s.file)
 		}
 	}
 	if err != nil || certs == nil {
@@ -372,17 +379,29 @@ func skipNameCheck(cfg *tls.Config) {
 	}
 }
 
-func (p Properties) clientCertificate(cfg *tls.Config) error {
+// passwordOfKey is the setting that opens a private key. ZooKeeper has one password for a store and the key in it.
+func passwordOfKey(prefix string) string {
+	if prefix == "ssl" {
+		return "ssl.key.password"
+	}
+	return prefix + ".keystore.password"
+}
+
+// clientCertificate hands over the own certificate.
+func (p Properties) clientCertificate(cfg *tls.Config, prefix string) error {
 	var cert tls.Certificate
-	s, err := p.readStore("ssl.keystore")
-	chain, inline := p["ssl.keystore.certificate.chain"]
+	s, err := p.readStore(prefix + ".keystore")
+	chain, inline := p[prefix+".keystore.certificate.chain"]
 	switch {
 	case inline:
 		cert, err = pemIdentity(loosePEM(chain), loosePEM(p["ssl.keystore.key"]), p["ssl.key.password"], "ssl.keystore.key and ssl.keystore.certificate.chain")
 	case err == nil && s == nil:
 		return nil
 	case err == nil:
-		cert, err = s.identity(p["ssl.key.password"])
+		cert, err = s.identity(p[passwordOfKey(prefix)])
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Hint = strings.ReplaceAll(e.Hint, passwordOfKey("ssl"), passwordOfKey(prefix))
 	}
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +24,7 @@ func (r *factsReader) readEnsemble(ctx context.Context) {
 	var wg sync.WaitGroup
 	for i, addr := range addrs {
 		wg.Go(func() {
-			text, err := fourLetters(ctx, addr, "srvr", r.c.brokerTimeout())
+			text, err := fourLetters(ctx, zkDialer{r.c.cfg.ZooKeeperTLS}, addr, "srvr", r.c.brokerTimeout())
 			if err == nil {
 				out[i], err = parseSrvr(text)
 			}
@@ -39,10 +38,9 @@ func (r *factsReader) readEnsemble(ctx context.Context) {
 	r.f.Servers = out
 }
 
-func fourLetters(ctx context.Context, addr, word string, limit time.Duration) (string, error) {
+func fourLetters(ctx context.Context, d zkDialer, addr, word string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err

@@ -58,7 +58,7 @@ func storedClient(t *testing.T) (*Client, *meddled) {
 		ZooKeeper: ZooKeeperAddress{Servers: []string{srv.Addr()}},
 		ConnectZooKeeper: func(ctx context.Context, a ZooKeeperAddress, d time.Duration, log *slog.Logger) (zkutil.Client, error) {
 			var err error
-			m.Client, err = connectZooKeeper(ctx, a, d, log)
+			m.Client, err = Config{}.connectZooKeeper(ctx, a, d, log)
 			return m, err
 		},
 	})

@@ -101,15 +101,8 @@ func (e *storedEdit) failed(doing string, err, lost error) error {
 			Hint: "look before you repeat it: kctl zk get " + e.path + " --stat",
 		}
 	}
-	out := wrap(err, "%s %s", doing, e.path)
-	if errors.Is(err, zkop.ErrNoAuth) {
-		return &Error{Kind: Unauthorized, Msg: out.Error(), Hint: protectedHint}
-	}
-	return out
+	return wrap(err, "%s %s", doing, e.path)
 }
-
-// protectedHint explains a refusal by ZooKeeper.
-const protectedHint = "the znodes are protected (zookeeper.set.acl of the brokers), and kctl does not log in to ZooKeeper"
 
 // editConfig changes values of an entity of /config; those that are not named, and what is not known of the znode, stay.
 // A nil value takes one away.

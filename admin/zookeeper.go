@@ -22,9 +22,12 @@ import (
 // answers of ten thousand partitions do not pile up in one connection.
 const zkBatch = 2000
 
-func connectZooKeeper(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error) {
+// connectZooKeeper is the real connection. Its dialer does the TLS, so that the name in a certificate is checked as it is for
+// brokers.
+func (c Config) connectZooKeeper(ctx context.Context, addr ZooKeeperAddress, timeout time.Duration, log *slog.Logger) (zkutil.Client, error) {
 	return zkutil.Connect(ctx, zkutil.Config{
 		Connect: addr.String(), SessionTimeout: 10 * time.Second, ConnectTimeout: timeout, Logger: log,
+		Auth: c.ZooKeeperAuth, Dialer: zkDialer{c.ZooKeeperTLS},
 	})
 }
 
@@ -34,41 +37,23 @@ func (c *Client) openZooKeeper(ctx context.Context) (zkutil.Client, error) {
 	defer cancel()
 	zk, err := c.cfg.ConnectZooKeeper(ctx, c.cfg.ZooKeeper, c.brokerTimeout(), c.cfg.Logger)
 	if err == nil {
-		return zk, nil
+		return &zkSession{Client: zk, secure: c.cfg.ZooKeeperSetACL, hint: c.cfg.zooKeeperHint()}, nil
 	}
 	if own, ok := errors.AsType[*Error](err); ok {
 		return nil, own
+	}
+	if e := c.refusedByZooKeeper(caller, err); e != nil {
+		return nil, e
 	}
 	e := &Error{Kind: Unreachable, Msg: "ZooKeeper " + c.cfg.ZooKeeper.String(), Err: err}
 	switch {
 	case errors.Is(err, zkutil.ErrNoChroot):
 		e.Kind = NotFound
 		e.Hint = "check the path behind the servers in --zookeeper; without a path the root is used; before a cluster's first broker starts: kctl zk create /PATH -z HOST:PORT"
-	case errors.Is(err, zkutil.ErrKafkaBroker), caller.Err() == nil && c.kafkaBehind(ctx, err): // who waits no longer gets no diagnosis
-		e.Msg, e.Err = "ZooKeeper "+c.cfg.ZooKeeper.String()+": this is a Kafka broker, not a ZooKeeper server", nil
-		e.Hint = "this is a broker's address: give it with -b, and ZooKeeper's (usually port 2181) with -z"
-	case errors.Is(err, zkutil.ErrNotZooKeeper):
-	case errors.Is(err, zkutil.ErrAuthFailed):
-		e.Kind = Unauthorized
 	case errors.Is(err, zkutil.ErrConnectString):
 		e.Kind = BadInput
 	}
 	return nil, e
-}
-
-// kafkaBehind looks whether a Kafka broker listens where no ZooKeeper answered.
-func (c *Client) kafkaBehind(ctx context.Context, err error) bool {
-	if !errors.Is(err, zkutil.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnoseTime)
-	defer cancel()
-	for _, addr := range c.cfg.ZooKeeper.Servers {
-		if speaksKafka(ctx, addr) {
-			return true
-		}
-	}
-	return false
 }
 
 // zkDo runs reads in batches and returns one response for each.

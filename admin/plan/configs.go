@@ -182,7 +182,8 @@ func mayBeHidden(r model.ConfigResource, key string) bool {
 // SecretKey reports whether values of a configuration key must not be shown, judged by its name alone: Kafka's keys of
 // type password, with or without the prefix of a listener, and whatever calls itself a secret.
 func SecretKey(key string) bool {
-	return strings.Contains(key, "password") || strings.Contains(key, "jaas") || strings.Contains(key, "secret") || strings.HasSuffix(key, ".key") ||
+	key = strings.TrimSpace(key)
+	return key == "kctl.zookeeper.auth" || strings.Contains(key, "password") || strings.Contains(key, "jaas") || strings.Contains(key, "secret") || strings.HasSuffix(key, ".key") ||
 		strings.HasSuffix(key, "ssl.keystore.certificate.chain") || strings.HasSuffix(key, "ssl.truststore.certificates")
 }
 

@@ -192,7 +192,7 @@ func (s *secured) inline(name, file string) string {
 }
 
 // secrets are what no output may hold, verbose or not.
-var secrets = []string{carolPassword, plainPassword, keyPassword, storePassword, "wrongpw-Aa11", "p;w", "PRIVATE KEY"}
+var secrets = []string{carolPassword, plainPassword, keyPassword, storePassword, "wrongpw-Aa11", "p;w", superPassword, "PRIVATE KEY"}
 
 // kctl runs with a properties file, twice: the second time with --verbose, and looks for secrets.
 func (s *secured) with(addr string, lines []string, args ...string) *kctl {

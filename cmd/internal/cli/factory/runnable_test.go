@@ -13,7 +13,7 @@ func TestRunnable(t *testing.T) {
 		{[]string{"-z", "zk1:2181/a b"}, "kctl zk get /x   # restart broker 3", "kctl -z 'zk1:2181/a b' zk get /x   # restart broker 3"},
 		{[]string{"--brokers", "b:9092", "--context", "prod"}, "kctl reassign generate --out plan.json   # then kctl reassign execute plan.json",
 			"kctl --context prod -b b:9092 reassign generate --out plan.json   # then kctl --context prod -b b:9092 reassign execute plan.json"},
-		{[]string{"-X", "client.id=ops", "-X", "ssl.key.password=s", "-X", "sasl.jaas.config=x", "-X", "ssl.keystore.key=PEM", "-X", "ssl.keystore.certificate.chain=PEM"}, "kctl brokers list", "kctl -X client.id=ops brokers list"},
+		{[]string{"-X", "client.id=ops", "-X", "ssl.key.password=s", "-X", "sasl.jaas.config=x", "-X", "ssl.keystore.key=PEM", "-X", "ssl.keystore.certificate.chain=PEM", "-X", "kctl.zookeeper.auth=digest:u:p", "-X", "zookeeper.ssl.keystore.password=s"}, "kctl brokers list", "kctl -X client.id=ops brokers list"},
 		{[]string{"--command-config", "c.properties"}, "restart broker 2", "restart broker 2"},
 		{[]string{"--from-dir", "dir"}, "kctl controller move --yes", "kctl controller move --yes"},
 	} {
