@@ -206,7 +206,11 @@ func (o *setOptions) write(ctx context.Context, c *admin.Client, all, todo []pla
 	} else {
 		failed, err = Write(ctx, c, todo)
 	}
+	resources, by := plan.ByResource(todo)
 	if err != nil {
+		for _, r := range resources {
+			out.Entries = append(out.Entries, Entry(c.ClusterID(), o.command, by[r], err))
+		}
 		return out, err
 	}
 	for i := range all {
@@ -219,7 +223,6 @@ func (o *setOptions) write(ctx context.Context, c *admin.Client, all, todo []pla
 		}
 	}
 	out.Rows = rs
-	resources, by := plan.ByResource(todo)
 	for _, r := range resources {
 		out.Entries = append(out.Entries, Entry(c.ClusterID(), o.command, by[r], failed[r]))
 	}

@@ -67,24 +67,34 @@ func runMove(ctx context.Context, o *moveOptions) error {
 	plan := fmt.Sprintf("end the controllership of broker %d (epoch %d)", from.ID, from.Epoch)
 	if o.change.DryRun {
 		o.f.Say("dry run: would %s", plan)
-		return nil
+		return o.answer(ctx, c)
 	}
 	o.f.Say("will %s and have a new controller elected", plan)
-	if err := o.f.Confirm(o.change, "go on?"); err != nil {
+	err = o.f.Commit(o.change, "go on?", func() ([]factory.Change, error) { return o.move(ctx, c, from) })
+	if err != nil {
 		return err
 	}
+	return o.answer(ctx, c)
+}
+
+// move ends the controllership and waits for the next.
+func (o *moveOptions) move(ctx context.Context, c *admin.Client, from *admin.ControllerNode) ([]factory.Change, error) {
 	to, err := c.MoveController(ctx, from, o.wait)
+	id, _ := c.VerifyCluster(ctx) // the journal does without where nobody tells it
 	ch := factory.Change{
-		Command: "controller move", Object: "controller", Before: fmt.Sprintf("broker %d, epoch %d", from.ID, from.Epoch), Result: "done",
+		Cluster: id, Command: "controller move", Object: "controller", Before: fmt.Sprintf("broker %d, epoch %d", from.ID, from.Epoch), Result: "done",
 		Undo: "none needed: every broker can be the controller",
 	}
 	if err != nil {
 		ch.Result = err.Error()
-		o.f.Record(ch)
-		return err
+		return []factory.Change{ch}, err
 	}
 	ch.After = fmt.Sprintf("broker %d, epoch %d", to.ID, to.Epoch)
-	o.f.Record(ch)
+	return []factory.Change{ch}, nil
+}
+
+// answer prints the controller as it is now.
+func (o *moveOptions) answer(ctx context.Context, c *admin.Client) error {
 	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true})
 	if err != nil {
 		return err

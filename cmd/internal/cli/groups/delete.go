@@ -61,6 +61,9 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	there, problems, err := missing(groups)
 	if o.ifExists && allGone(groups) {
 		o.f.Say("none of the groups exists")
+		if o.f.Machine() {
+			return verb.List(o.f, rows.GroupKind, nil, nil)
+		}
 		return nil
 	}
 	if err != nil {

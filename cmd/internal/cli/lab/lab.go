@@ -128,10 +128,12 @@ func runScenario(ctx context.Context, o *options, s plan.LabScenario) error {
 	}
 	o.f.Say("will rehearse %s: %s", s.Name, s.Summary)
 	if o.change.DryRun {
-		return nil
+		o.f.Say("dry run: nothing was changed")
+		return verb.One(o.f, rows.ScenarioKind, rows.OfScenario(s, false), nil)
 	}
 	err = o.f.Commit(o.change, "go on?", func() ([]factory.Change, error) {
-		ch := factory.Change{Cluster: c.ClusterID(), Command: "lab run", Object: s.Name, After: s.Summary, Result: journal.Done}
+		id, _ := c.VerifyCluster(ctx) // the journal does without where nobody tells it
+		ch := factory.Change{Cluster: id, Command: "lab run", Object: s.Name, After: s.Summary, Result: journal.Done}
 		if err := c.RunLab(ctx, s); err != nil {
 			ch.Result = err.Error()
 			return []factory.Change{ch}, err
@@ -185,23 +187,30 @@ func runUndo(ctx context.Context, o *options, args []string) error {
 		return err
 	}
 	records = slices.DeleteFunc(records, func(r plan.LabRecord) bool { return len(args) > 0 && !slices.Contains(args, r.Scenario) })
-	for _, r := range records {
-		o.f.Say("will take back %s", r.Scenario)
-	}
-	if o.change.DryRun || len(records) == 0 {
-		o.f.Say("%d rehearsals to take back", len(records))
-		return nil
-	}
-	return o.f.Commit(o.change, "go on?", func() (done []factory.Change, err error) {
-		for _, r := range records {
-			ch := factory.Change{Cluster: c.ClusterID(), Command: "lab undo", Object: r.Scenario, Result: journal.Done}
-			if e := c.UndoLab(ctx, r); e != nil {
-				ch.Result, err = e.Error(), e
-			} else {
-				ch = ch.WithUndo("lab", "run", r.Scenario)
-			}
-			done = append(done, ch)
+	planned := make([]rows.Scenario, len(records))
+	for i, r := range records {
+		planned[i] = rows.Scenario{Name: r.Scenario, Running: true}
+		if s, err := scenario(r.Scenario); err == nil { // else another kctl made it
+			planned[i] = rows.OfScenario(s, true)
 		}
-		return done, err
-	})
+	}
+	return verb.Change[rows.Scenario]{
+		Flags: o.change, Kind: rows.ScenarioKind, Plan: planned, Needed: len(records), What: fmt.Sprintf("take back %d rehearsal(s)", len(records)), Question: "go on?",
+		Do: func() (out verb.Outcome[rows.Scenario], err error) {
+			id, _ := c.VerifyCluster(ctx)
+			for i, r := range records {
+				ch := factory.Change{Cluster: id, Command: "lab undo", Object: r.Scenario, Result: journal.Done}
+				if err := c.UndoLab(ctx, r); err != nil {
+					ch.Result = err.Error()
+					out.Errs = append(out.Errs, err)
+				} else {
+					ch = ch.WithUndo("lab", "run", r.Scenario)
+					planned[i].Running = false
+				}
+				out.Entries = append(out.Entries, ch)
+			}
+			out.Rows = planned
+			return out, nil
+		},
+	}.Run(o.f)
 }

@@ -19,6 +19,7 @@ import (
 	"kctl/cmd/internal/cli/journal"
 	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
+	"kctl/cmd/internal/cli/zk"
 )
 
 type cleanOptions struct {
@@ -237,27 +238,43 @@ func runRestore(ctx context.Context, o *restoreOptions, file string, want []stri
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes {
+	planned := make([]zk.ChangeRow, len(nodes))
+	for i, n := range nodes {
 		if _, err := admin.ZnodePath(n.Path); err != nil {
 			return err
 		}
-		o.f.Say("will create %s (%d bytes)", n.Path, len(n.Data))
+		planned[i] = zk.CreateRow(n.Path, n.Data)
 	}
-	if o.change.DryRun {
-		return nil
-	}
+	return verb.Change[zk.ChangeRow]{
+		Flags: o.change, Kind: zk.ChangeKind, Plan: planned, Needed: len(nodes),
+		Question: fmt.Sprintf("create %d znode(s)?", len(nodes)),
+		ShowPlan: func() error {
+			for _, n := range nodes {
+				o.f.Say("will create %s (%d bytes)", n.Path, len(n.Data))
+			}
+			return nil
+		},
+		Do: func() (verb.Outcome[zk.ChangeRow], error) { return o.create(ctx, nodes, planned) },
+	}.Run(o.f)
+}
+
+// create makes the znodes again. The rows are those of the plan, with what was done.
+func (o *restoreOptions) create(ctx context.Context, nodes []saved, planned []zk.ChangeRow) (out verb.Outcome[zk.ChangeRow], err error) {
 	c, err := o.f.Admin(ctx)
 	if err != nil {
-		return err
+		return out, err
 	}
-	return o.f.Commit(o.change, fmt.Sprintf("create %d znode(s)?", len(nodes)), func() (done []factory.Change, err error) {
-		for _, n := range nodes {
-			ch := factory.Change{Cluster: c.ClusterID(), Command: "leftovers restore", Object: n.Path, After: "created", Result: journal.Done, Undo: "kctl leftovers clean --yes"}
-			if e := c.RestoreNode(ctx, n.Path, n.Data); e != nil {
-				ch.Result, err = e.Error(), e
-			}
-			done = append(done, ch)
+	id, _ := c.VerifyCluster(ctx) // the journal does without where nobody tells it
+	for i, n := range nodes {
+		ch := factory.Change{Cluster: id, Command: "leftovers restore", Object: n.Path, After: "created", Result: journal.Done, Undo: "kctl leftovers clean --yes"}
+		if err := c.RestoreNode(ctx, n.Path, n.Data); err != nil {
+			ch.Result = err.Error()
+			out.Errs = append(out.Errs, err)
+		} else {
+			planned[i].Done, planned[i].Now = true, 0
 		}
-		return done, err
-	})
+		out.Entries = append(out.Entries, ch)
+	}
+	out.Rows = planned
+	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/journal"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -87,28 +88,51 @@ func runCreate(ctx context.Context, o *createOptions) error {
 	if err != nil {
 		if o.ifNotExists && admin.TopicExists(err) {
 			o.f.Say("topic %s exists already", o.topic.Name)
-			return nil
+			return o.existing(ctx, c)
 		}
 		return err
 	}
 	if o.change.DryRun {
 		o.f.Say("dry run: topic %s would be created", o.topic.Name)
-		return nil
+		return o.answer(o.planned())
 	}
 	o.f.Record(created(c.ClusterID(), o.topic.Name, &topic))
-	p, err := o.f.Printer()
-	if err != nil {
-		return err
-	}
-	if p.Format.Machine() || p.Format == "name" {
-		err = verb.One(o.f, rows.TopicKind, rows.OfTopic(&topic), nil)
-	} else {
-		o.f.Say("created topic %s", o.topic.Name)
-	}
+	o.f.Say("created topic %s", o.topic.Name)
+	err = o.answer(rows.OfTopic(&topic))
 	if err == nil && !visible {
 		return &exit.Error{Code: exit.Partial, Msg: "topic " + o.topic.Name + " is created, but not every partition has a leader on every broker yet", Hint: "kctl topics describe " + o.topic.Name}
 	}
 	return err
+}
+
+// answer prints the topic to programs; people were told.
+func (o *createOptions) answer(t rows.Topic) error {
+	p, err := o.f.Printer()
+	if err != nil || p.Format == output.Table || p.Format == output.Wide {
+		return err
+	}
+	return verb.One(o.f, rows.TopicKind, t, nil)
+}
+
+// planned is the topic as far as it was said what it is to be: -1 is what the brokers choose.
+func (o *createOptions) planned() rows.Topic {
+	t := rows.Topic{Name: o.topic.Name, Partitions: int(o.topic.Partitions), ReplicationFactor: int(o.topic.ReplicationFactor), Source: string(model.SourceProtocol)}
+	if a := o.topic.Assignment; len(a) > 0 {
+		t.Partitions, t.ReplicationFactor = len(a), len(a[0])
+	}
+	return t
+}
+
+// existing answers with the topic that is there already.
+func (o *createOptions) existing(ctx context.Context, c *admin.Client) error {
+	if !o.f.Machine() {
+		return nil
+	}
+	s, err := c.Snapshot(ctx, admin.SnapshotOptions{Topics: []string{o.topic.Name}, Source: model.SourceProtocol})
+	if err != nil {
+		return err
+	}
+	return o.answer(rows.OfTopic(&s.Topics[0]))
 }
 
 // created is the journal's entry. It is taken back only while the topic is the same one, as it was made and without

@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -81,6 +80,9 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	if err != nil {
 		if o.ifExists && len(o.names) == 1 && admin.KindOf(err) == admin.NotFound {
 			o.f.Say("topic %s does not exist", o.names[0])
+			if o.f.Machine() {
+				return verb.List(o.f, rows.TopicKind, nil, nil)
+			}
 			return nil
 		}
 		return err
@@ -97,34 +99,43 @@ func runDelete(ctx context.Context, o *deleteOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.printPlan(s); err != nil || o.change.DryRun {
-		return err
-	}
-	var results map[string]error
-	err = o.f.Commit(o.change, fmt.Sprintf("delete %d topic(s) with all records?", len(s.Topics)), func() ([]factory.Change, error) {
-		if results, err = c.DeleteTopics(ctx, o.names); err != nil {
-			return nil, err
-		}
-		return entries(s, configs, results), nil
-	})
-	if err != nil {
-		return err
-	}
-	return o.report(s, results)
+	planned := rows.Topics(s)
+	return verb.Change[rows.Topic]{
+		Flags: o.change, Kind: rows.TopicKind, Plan: planned, Needed: len(planned), What: "delete, with all records",
+		Question: fmt.Sprintf("delete %d topic(s) with all records?", len(planned)),
+		Do:       func() (verb.Outcome[rows.Topic], error) { return o.delete(ctx, c, s, configs) },
+		Answer:   o.answer,
+	}.Run(o.f)
 }
 
-// printPlan says what will be lost: on stderr, or as the answer of a dry run.
-func (o *deleteOptions) printPlan(s *model.Snapshot) error {
-	if o.change.DryRun {
-		o.f.Say("dry run: these topics would be deleted")
-		return verb.List(o.f, rows.TopicKind, rows.Topics(s), nil)
+// delete deletes the topics. The rows are those that are gone.
+func (o *deleteOptions) delete(ctx context.Context, c *admin.Client, s *model.Snapshot, configs map[string][]string) (out verb.Outcome[rows.Topic], err error) {
+	results, err := c.DeleteTopics(ctx, o.names)
+	if err != nil {
+		results = map[string]error{}
+		for _, name := range o.names {
+			results[name] = err
+		}
 	}
-	if o.f.Machine() {
+	out.Entries = entries(s, configs, results)
+	for i := range s.Topics {
+		name := s.Topics[i].Name
+		if err := results[name]; err != nil {
+			out.Errs = append(out.Errs, err)
+			continue
+		}
+		out.Rows = append(out.Rows, rows.OfTopic(&s.Topics[i]))
+		o.f.Say("deleted topic %s", name)
+	}
+	return out, err
+}
+
+// answer prints the topics that are gone to programs. People were told, and saw them in the plan.
+func (o *deleteOptions) answer(p *output.Printer, items []rows.Topic, errs []rows.ErrorRow) error {
+	if !o.change.DryRun && (p.Format == output.Table || p.Format == output.Wide) {
 		return nil
 	}
-	o.f.Say("will delete, with all records:")
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	return output.List(p, rows.TopicKind, rows.Topics(s), nil)
+	return output.List(p, rows.TopicKind, items, errs)
 }
 
 // check refuses a topic that is not what --expect says.
@@ -190,30 +201,6 @@ func entries(s *model.Snapshot, configs map[string][]string, results map[string]
 		}
 	}
 	return out
-}
-
-func (o *deleteOptions) report(s *model.Snapshot, results map[string]error) error {
-	var failed []string
-	var first error
-	for i := range s.Topics {
-		name := s.Topics[i].Name
-		err := results[name]
-		if err == nil {
-			o.f.Say("deleted topic %s", name)
-			continue
-		}
-		failed = append(failed, err.Error())
-		if first == nil {
-			first = err
-		}
-	}
-	switch {
-	case len(failed) == 0:
-		return nil
-	case len(failed) == len(s.Topics):
-		return errors.Join(first)
-	}
-	return &exit.Error{Code: exit.Partial, Msg: "partly done: " + strings.Join(failed, "; ")}
 }
 
 func assignmentText(t *model.Topic) string {

@@ -146,7 +146,13 @@ func runFence(ctx context.Context, o *abortOptions) error {
 		return err
 	}
 	o.f.Say("ended what %s had under way; its producer is shut out (epoch %d)", o.id, epoch)
-	return nil
+	if !o.f.Machine() {
+		return nil
+	}
+	if ts, err = c.DescribeTransactions(ctx, []string{o.id}); err != nil {
+		return err
+	}
+	return verb.List(o.f, rows.TransactionKind, transactionRows(o.f, ts), nil)
 }
 
 // runAbort writes an abort marker into one partition.
@@ -190,7 +196,10 @@ func runAbort(ctx context.Context, o *abortOptions) error {
 		return err
 	}
 	o.f.Say("aborted the transaction of producer %d in %s:%d", t.ProducerID, t.Topic, t.Partition)
-	return nil
+	if !o.f.Machine() {
+		return nil
+	}
+	return verb.List(o.f, rows.OpenTransactionKind, row, nil)
 }
 
 // find looks the transaction up at the leader, and whether a coordinator has it under way. With both epochs given the

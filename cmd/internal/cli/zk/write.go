@@ -229,6 +229,11 @@ func (o *writeOptions) run(ctx context.Context, p string, data []byte) error {
 	}.Run(o.f)
 }
 
+// CreateRow is the planned creation of a znode.
+func CreateRow(path string, data []byte) ChangeRow {
+	return changeRow(&admin.ZnodeWrite{Path: path, Action: admin.CreateZnode, Version: -1, Data: data})
+}
+
 func changeRow(w *admin.ZnodeWrite) ChangeRow {
 	r := ChangeRow{Path: w.Path, Action: string(w.Action), Version: w.Version, Now: -1, Fenced: w.Fenced, Encoding: "utf-8"}
 	var before []byte
