@@ -78,7 +78,9 @@ func (c *Client) conn(addr string) (*kgo.Client, error) { return c.connNamed(add
 
 // connAside returns a client of one address for what a broker in KRaft mode answers only when the controllers do. It serves a
 // connection in order, so a question that waits for them would make all that is asked after it look unanswered.
-func (c *Client) connAside(addr string) (*kgo.Client, error) { return c.connNamed("aside of "+addr, addr) }
+func (c *Client) connAside(addr string) (*kgo.Client, error) {
+	return c.connNamed("aside of "+addr, addr)
+}
 
 func (c *Client) connNamed(name, addr string) (*kgo.Client, error) {
 	c.mu.Lock()

@@ -261,35 +261,52 @@ func apply(ctx context.Context, f *factory.Factory, c *admin.Client, command str
 	return verb.Change[rows.ACLChange]{
 		Flags: flags, Kind: rows.ACLChangeKind, Plan: rs, Needed: len(d.Create) + len(d.Delete), What: "change ACLs",
 		Question: fmt.Sprintf("create %d and delete %d rule(s)?", len(d.Create), len(d.Delete)),
-		Do: func() (out verb.Outcome[rows.ACLChange], err error) {
-			errs := make([]error, len(rs))
-			if len(d.Create) > 0 {
-				made, err := c.CreateACLs(ctx, d.Create)
-				if made == nil {
-					return out, err
-				}
-				if copy(errs, made); err != nil {
-					out.Errs = append(out.Errs, err)
-				}
-			}
-			if len(d.Delete) > 0 {
-				gone, err := c.DeleteACLs(ctx, d.Delete)
-				copy(errs[len(d.Create):], gone)
-				if err != nil {
-					out.Errs = append(out.Errs, err)
-				}
-			}
-			for i, a := range slices.Concat(d.Create, d.Delete) {
-				if rs[i].Done = errs[i] == nil; errs[i] != nil {
-					rs[i].Error = errs[i].Error()
-					out.Errs = append(out.Errs, errs[i])
-				}
-				out.Entries = append(out.Entries, entry(c, use, command, a, rs[i].Action == "create", errs[i]))
-			}
-			out.Rows = rs
-			return out, nil
-		},
+		Do:       func() (verb.Outcome[rows.ACLChange], error) { return write(ctx, c, command, d, use, rs) },
 	}.Run(f)
+}
+
+// write creates, then deletes; what fails as a whole ends it. Its rules go into the journal too: whether they were changed all the
+// same is not known when the answer was lost.
+func write(ctx context.Context, c *admin.Client, command string, d plan.ACLDiff, use admin.StoredUse, rs []rows.ACLChange) (out verb.Outcome[rows.ACLChange], err error) {
+	tried := 0
+	try := func(acls []model.ACL, change func(context.Context, []model.ACL) ([]error, error)) error {
+		if len(acls) == 0 {
+			return nil
+		}
+		errs, err := change(ctx, acls)
+		whole := errs == nil
+		for i, a := range acls {
+			r := &rs[tried+i]
+			failed := err
+			if !whole {
+				failed = errs[i]
+			}
+			if r.Done = failed == nil; !r.Done {
+				r.Error = failed.Error()
+			}
+			if !whole && failed != nil {
+				out.Errs = append(out.Errs, failed)
+			}
+			out.Entries = append(out.Entries, entry(c, use, command, a, r.Action == "create", failed))
+		}
+		tried += len(acls)
+		if !whole && err != nil { // they are made, and do not show yet
+			out.Errs = append(out.Errs, err)
+			err = nil
+		}
+		return err
+	}
+	if err := try(d.Create, c.CreateACLs); err != nil {
+		return out, err
+	}
+	if err := try(d.Delete, c.DeleteACLs); err != nil {
+		if len(d.Create) == 0 {
+			return out, err
+		}
+		out.Errs = append(out.Errs, err)
+	}
+	out.Rows = rs
+	return out, nil
 }
 
 // entry tells one rule's change with the command that takes it back.
