@@ -122,6 +122,7 @@ func TestZnodeACL(t *testing.T) {
 		{"/config/brokers/1", []zkop.ACL{all}, true, []zkop.ACL{creator}},
 		{"/config/topics/t", []zkop.ACL{kafka, read}, false, []zkop.ACL{kafka, read}},
 		{"/config/users", []zkop.ACL{read}, false, []zkop.ACL{read}},
+		{"/consumers", []zkop.ACL{all}, true, []zkop.ACL{all}},
 	} {
 		if got := znodeACL(tt.path, tt.parent, tt.secure); !slices.Equal(got, tt.want) {
 			t.Errorf("%s below %v, secure %v: %v, want %v", tt.path, tt.parent, tt.secure, got, tt.want)
@@ -257,6 +258,27 @@ func TestZooKeeperSetACL(t *testing.T) {
 	}
 	if r := zk.Do(t.Context(), zkutil.AnySession, zkop.Request{Kind: zkop.Create, Path: "/none/x"})[0]; !errors.Is(r.Err, zkop.ErrNoNode) {
 		t.Errorf("below nothing: %v", r.Err)
+	}
+}
+
+// TestZnodesOfKafka: what Kafka makes right below an open root is as protected as /brokers is; what others make is not.
+func TestZnodesOfKafka(t *testing.T) {
+	srv, ops := secured(t)
+	mine := []zkop.ACL{{Perms: zkop.PermAll, Scheme: "auth"}, {Perms: zkop.PermRead, Scheme: "world", ID: "anyone"}}
+	if _, err := ops.CreateACL(t.Context(), "/open/brokers", nil, zkop.Persistent, mine); err != nil {
+		t.Fatal(err)
+	}
+	c := zkClient(t, srv.Addr()+"/open", nil)
+	_, err := c.WriteZnode(t.Context(), &ZnodeWrite{Action: CreateZnode, Path: "/kafka-acl"})
+	wantCause(t, err, "the ACL of /brokers, which the new znode takes over, is hidden", zooKeeperAuth, Unauthorized)
+	c = zkClient(t, srv.Addr()+"/open", Properties{zooKeeperAuth: "digest:kafka:" + zkPassword})
+	for path, protected := range map[string]bool{"/kafka-acl": true, "/kafka-acl-extended": true, "/config": true, "/mine": false} {
+		if _, err := c.WriteZnode(t.Context(), &ZnodeWrite{Action: CreateZnode, Path: path}); err != nil {
+			t.Fatal(err)
+		}
+		if acl, _, err := ops.GetACL(t.Context(), "/open"+path); err != nil || openACL(acl) == protected {
+			t.Errorf("%s: %v, %v", path, acl, err)
+		}
 	}
 }
 

@@ -45,22 +45,25 @@ func (s *zkSession) withACLs(ctx context.Context, session uint64, reqs []zkop.Re
 		return reqs, nil
 	}
 	found := map[string][]zkop.ACL{} // by path; what is made here is a parent too
+	look := func(path string) (acl []zkop.ACL, err error) {
+		acl, known := found[path]
+		if !known {
+			acl, err = s.readACL(ctx, session, path)
+			found[path] = acl
+		}
+		return acl, err
+	}
 	fill := func(r *zkop.Request) error {
 		if !makes(*r) {
 			return nil
 		}
-		parent := parentPath(r.Path)
-		acl, known := found[parent]
-		if !known {
-			var err error
-			if acl, err = s.readACL(ctx, session, parent); err != nil {
-				return err
-			}
-			found[parent] = acl
+		acl, err := look(parentPath(r.Path))
+		if err == nil && openACL(acl) && rootOfKafka(r.Path) {
+			acl, err = look(znode.BrokersPath)
 		}
 		r.ACL = znodeACL(r.Path, acl, s.secure)
 		found[r.Path] = r.ACL
-		return nil
+		return err
 	}
 	out := slices.Clone(reqs)
 	for i := range out {
@@ -88,25 +91,38 @@ func (s *zkSession) readACL(ctx context.Context, session uint64, path string) ([
 	case errors.Is(err, zkop.ErrNoNode):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("the ACL of %s, which new znodes below it take over: %w", path, err)
+		return nil, fmt.Errorf("the ACL of %s, which the new znode takes over: %w", path, err)
 	}
 	for _, a := range acl {
 		if _, digest, ok := strings.Cut(a.ID, ":"); a.Scheme == "digest" && ok && digest == "x" {
-			return nil, fmt.Errorf("the ACL of %s, which new znodes below it take over, is hidden: %w", path, zkop.ErrNoAuth)
+			return nil, fmt.Errorf("the ACL of %s, which the new znode takes over, is hidden: %w", path, zkop.ErrNoAuth)
 		}
 	}
 	return acl, nil
 }
 
+// rootOfKafka tells the folders that Kafka makes right below its root. The root is mostly open, as nobody protects a chroot:
+// what the cluster protects shows in /brokers, which is there before all others.
+func rootOfKafka(path string) bool {
+	return strings.LastIndexByte(path, '/') == 0 && (strings.HasPrefix(path, znode.ACLPath) || slices.Contains([]string{
+		znode.ConfigPath, znode.AdminPath, znode.ControllerPath, znode.ControllerEpochPath, znode.ISRChangeNotificationPath, znode.DelegationTokenPath,
+	}, path))
+}
+
+func openACL(acl []zkop.ACL) bool {
+	return len(acl) == 0 || slices.ContainsFunc(acl, func(a zkop.ACL) bool { return isWorld(a) && a.Perms == zkop.PermAll })
+}
+
 // znodeACL is the ACL of a new znode: its parent's, so that it is as open and as closed as the cluster keeps its znodes,
 // whoever makes it. Where Kafka keeps secrets (its ZkData.sensitivePath) nobody may read because everybody may. Below a
 // parent that is open to everybody the new one is too, unless secure (zookeeper.set.acl) asks for what Kafka does then: all
-// rights for the user who makes it, and read for everybody else where there are no secrets.
+// rights for the user who makes it, and read for everybody else where there are no secrets; /consumers stays open, for clients write there.
 func znodeACL(path string, parent []zkop.ACL, secure bool) []zkop.ACL {
 	sensitive := slices.ContainsFunc([]string{
 		znode.ConfigPath + "/users", znode.ConfigPath + "/brokers", znode.DelegationTokensPath,
 	}, func(p string) bool { return strings.HasPrefix(path, p) })
-	open := len(parent) == 0 || slices.ContainsFunc(parent, func(a zkop.ACL) bool { return isWorld(a) && a.Perms == zkop.PermAll })
+	open := openACL(parent)
+	secure = secure && path != znode.ConsumersPath
 	switch {
 	case open && secure && sensitive:
 		return []zkop.ACL{{Perms: zkop.PermAll, Scheme: "auth"}}
