@@ -154,7 +154,9 @@ func PlanConfigs(r *model.ResourceConfigs, ops []ConfigOp, allowUnknown bool) ([
 			}
 			e = &model.ConfigEntry{Name: op.Key, Source: model.DefaultSource, Sensitive: SecretKey(op.Key)} // brokers say nothing of a key that is not set
 		}
-		if e.ReadOnly && r.Resource.Type == model.BrokerResource {
+		// Apache Kafka calls those of its own that it lists only while they are set read-only too (throttles, and the keys of one
+		// listener), and takes them all the same.
+		if e.ReadOnly && r.Resource.Type == model.BrokerResource && !mayBeHidden(r.Resource, op.Key) {
 			return nil, fmt.Errorf("%s: %s: %w", r.Resource, op.Key, ErrReadOnlyKey)
 		}
 		ch, err := planConfig(r.Resource, e, op)

@@ -98,6 +98,24 @@ func TestReadOnlyKeyIsRefused(t *testing.T) {
 	}
 }
 
+// TestListedWhileSet: Apache Kafka 3.9 calls its throttles, and the keys of one listener, read-only once they are set, and still
+// takes another value and their deletion.
+func TestListedWhileSet(t *testing.T) {
+	for _, key := range []string{
+		"leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second",
+		"listener.name.internal.ssl.keystore.location",
+	} {
+		r := &model.ResourceConfigs{Resource: model.ConfigResource{Type: model.BrokerResource, Name: "1"}, Entries: []model.ConfigEntry{
+			{Name: key, Value: ptr("1"), Source: "dynamic-broker", ReadOnly: true},
+		}}
+		for _, op := range []plan.ConfigOp{{Kind: plan.SetConfig, Key: key, Value: "2"}, {Kind: plan.DeleteConfig, Key: key}} {
+			if chs, err := plan.PlanConfigs(r, []plan.ConfigOp{op}, false); err != nil || chs[0].None {
+				t.Errorf("%+v: %+v %v", op, chs, err)
+			}
+		}
+	}
+}
+
 // TestTook: a change that does not show is noticed.
 func TestTook(t *testing.T) {
 	for _, tt := range []struct {

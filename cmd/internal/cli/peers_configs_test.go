@@ -34,6 +34,12 @@ func TestPeerConfigs(t *testing.T) {
 	k.run("configs", "delete", "broker/1", "log.cleaner.threads", "--yes") // what another run may have left
 	k.run("configs", "set", "broker/1", "log.cleaner.threads=2", "--yes").want(exit.OK, "done", "will change")
 	k.run("history", "undo", k.last(), "--yes").want(exit.OK, "done", "taking back")
+	const rate = "leader.replication.throttled.rate" // brokers in ZooKeeper mode call it read-only once it is set
+	t.Cleanup(func() { k.run("configs", "delete", "broker/1", rate, "--yes") })
+	k.run("configs", "set", "broker/1", rate+"=5000000", "--yes").want(exit.OK, "done", "will change")
+	k.run("configs", "set", "broker/1", rate+"=6000000", "--yes").want(exit.OK, "done", "will change")
+	k.run("history", "undo", k.last(), "--yes").want(exit.OK, "5000000", "taking back")
+	k.run("configs", "delete", "broker/1", rate, "--yes").want(exit.OK, "done", "will change")
 	k.run("configs", "set", "broker/default", "log.cleaner.threads=2", "--yes").want(exit.OK, "done", "will change")
 	k.run("configs", "delete", "broker/default", "log.cleaner.threads", "--yes").want(exit.OK, "done", "will change")
 	k.run("configs", "set", "broker/default", "log.cleaner.thread=2", "--yes").want(exit.Usage, "", `did you mean "log.cleaner.threads"?`)
