@@ -156,7 +156,7 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = net.SplitHostPort(addr)
 	}
-	return (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, network, addr)
+	return dialTLS(ctx, &d, network, addr, cfg)
 }
 
 // zookeeper returns the ZooKeeper connection, made on first use. A failure is final for this Client.

@@ -147,7 +147,7 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 		var invalid x509.CertificateInvalidError
 		switch {
 		case errors.As(err, &unknown):
-			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM)", kind: Unreachable}
+			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM, JKS or PKCS12)", kind: Unreachable}
 		case errors.As(err, &host):
 			return causeOfName(host)
 		case errors.As(err, &invalid):

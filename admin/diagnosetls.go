@@ -33,6 +33,9 @@ func causeOfName(host x509.HostnameError) cause {
 	for _, ip := range host.Certificate.IPAddresses {
 		names = append(names, ip.String())
 	}
+	if len(names) == 0 && host.Certificate.Subject.CommonName != "" {
+		names = []string{host.Certificate.Subject.CommonName + " (its common name, which counts for host names only)"}
+	}
 	if len(names) > 0 {
 		cs.text = fmt.Sprintf("the broker's certificate is for %s, not for %s", strings.Join(names, ", "), host.Host)
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"crypto/sha1" //nolint:gosec // the seal of a JKS store
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -116,11 +117,25 @@ func (s *store) trusted() ([]*x509.Certificate, error) {
 }
 
 func (s *store) jks() (*keystore.KeyStore, error) {
-	ks := keystore.New()
-	if err := ks.Load(bytes.NewReader(s.data), []byte(s.password)); err != nil {
+	ks, data := keystore.New(), s.data
+	if s.password == "" {
+		data = resealedJKS(data)
+	}
+	if err := ks.Load(bytes.NewReader(data), []byte(s.password)); err != nil {
 		return nil, s.refused(err)
 	}
 	return &ks, nil
+}
+
+// resealedJKS returns a store as it would be with an empty password: Java reads one without its password too and then does
+// not check whether it was altered, which is all that the password of a store is for; keys are locked by themselves.
+func resealedJKS(data []byte) []byte {
+	if len(data) < sha1.Size {
+		return data
+	}
+	body := data[:len(data)-sha1.Size]
+	sum := sha1.Sum(append([]byte("Mighty Aphrodite"), body...)) //nolint:gosec // what the format asks for
+	return append(slices.Clone(body), sum[:]...)
 }
 
 func (s *store) trustedJKS() ([]*x509.Certificate, error) {

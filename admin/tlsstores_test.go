@@ -79,6 +79,7 @@ func TestStores(t *testing.T) {
 		{"pkcs12", Properties{"ssl.truststore.location": p12Trust, "ssl.truststore.password": "storepw", "ssl.truststore.type": "PKCS12", "ssl.keystore.location": p12Key, "ssl.keystore.password": "storepw", "ssl.keystore.type": "pkcs12"}, "", ""},
 		{"jks", Properties{"ssl.truststore.location": trustJKS, "ssl.truststore.password": "storepw", "ssl.keystore.location": keyJKS, "ssl.keystore.password": "storepw", "ssl.key.password": "keypw!"}, "", ""},
 		{"pkcs12 that is called JKS", Properties{"ssl.truststore.location": p12Trust, "ssl.truststore.password": "storepw", "ssl.truststore.type": "JKS", "ssl.keystore.location": p12Old, "ssl.keystore.password": "storepw"}, "", ""},
+		{"jks without its password, as Java takes it", Properties{"ssl.truststore.location": trustJKS, "ssl.keystore.location": keyJKS, "ssl.key.password": "keypw!"}, "", ""},
 		{"wrong store password", Properties{"ssl.truststore.location": p12Trust, "ssl.truststore.password": "no"}, "ssl.truststore.location", "ssl.truststore.password is wrong"},
 		{"no store password", Properties{"ssl.truststore.location": p12Trust}, "ssl.truststore.location", "set ssl.truststore.password"},
 		{"wrong JKS password", Properties{"ssl.truststore.location": trustJKS, "ssl.truststore.password": "no"}, "ssl.truststore.location", "ssl.truststore.password is wrong"},
