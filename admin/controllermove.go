@@ -77,13 +77,16 @@ func (c *Client) MoveController(ctx context.Context, from *ControllerNode, wait 
 }
 
 func (c *Client) awaitController(ctx context.Context, after int32, wait time.Duration) (*ControllerNode, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		if n, err := c.ReadController(ctx); err == nil && n.Epoch > after {
+		if n, err := c.ReadController(within); err == nil && n.Epoch > after {
 			return n, nil
 		}
-		if !pause(ctx) {
+		if !pause(within) {
+			if ctx.Err() != nil {
+				return nil, wrap(ctx.Err(), "wait for a controller of an epoch after %d", after)
+			}
 			return nil, &Error{
 				Kind: Unreachable, Msg: fmt.Sprintf("no controller of an epoch after %d within %s", after, wait),
 				Hint: "kctl brokers list shows which brokers could stand for election",

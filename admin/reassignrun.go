@@ -433,10 +433,10 @@ func (c *Client) CancelReassign(ctx context.Context, parts []cluster.TopicPartit
 	if err != nil || wait <= 0 {
 		return out, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		view, _, err := c.ReassignView(ctx, ViaAPI, topics)
+		view, _, err := c.ReassignView(within, ViaAPI, topics)
 		left := 0
 		for _, tp := range parts {
 			if seen := view.PartOf(tp); out[tp] == nil && seen.Reassigning() {
@@ -446,7 +446,10 @@ func (c *Client) CancelReassign(ctx context.Context, parts []cluster.TopicPartit
 		if err == nil && left == 0 {
 			return out, nil
 		}
-		if !pause(ctx) {
+		if !pause(within) {
+			if ctx.Err() != nil {
+				return out, wrap(ctx.Err(), "the cancellation was taken; wait until it has stopped")
+			}
 			return out, &Error{Kind: Unreachable, Msg: fmt.Sprintf("the cancellation was taken, but after %s it is still under way", wait), Hint: "kctl reassign status shows it"}
 		}
 	}

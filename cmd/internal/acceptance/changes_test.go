@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,10 +97,12 @@ func (s *changes) keepsPromises(t *testing.T, ch changeCase) {
 		env["KCTL_BOOTSTRAP_SERVER"] = "127.0.0.1:1"
 		words = append(words, "--break-glass")
 	}
-	kctl := func(in string, terminal bool, more ...string) (int, string, string) {
-		streams, out, errb := iostreams.Test(in)
-		streams.InTTY, streams.ErrTTY = terminal, terminal
-		code := cli.Run(t.Context(), slices.Concat(words, more), streams, func(name string) string { return env[name] })
+	run := func(ctx context.Context, in io.Reader, more ...string) (int, string, string) {
+		streams, out, errb := iostreams.Test("")
+		if in != nil {
+			streams.In, streams.InTTY, streams.ErrTTY = in, true, true
+		}
+		code := cli.Run(ctx, slices.Concat(words, more), streams, func(name string) string { return env[name] })
 		return code, out.String(), errb.String()
 	}
 	before, entries := s.settled(ch.probe), s.journal()
@@ -113,23 +116,25 @@ func (s *changes) keepsPromises(t *testing.T, ch changeCase) {
 		}
 	}
 
-	code, out, errs := kctl("", false, "--dry-run", "-o", "json")
+	code, out, errs := run(t.Context(), nil, "--dry-run", "-o", "json")
 	if err := answers(out, errs); code != 0 || err != nil {
 		t.Errorf("dry run: exit %d, %v\n%s%s", code, err, out, errs)
 	}
 	unchanged("a dry run")
 	if !ch.free {
-		if code, _, errs := kctl("n\n", true); code != 1 || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "nothing was changed") {
+		if code, _, errs := run(t.Context(), strings.NewReader("n\n")); code != 1 || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "nothing was changed") {
 			t.Errorf("declined: exit %d\n%s", code, errs)
 		}
 		unchanged("a declined question")
-		if code, _, errs := kctl("", false); code != 2 || !strings.Contains(errs, "needs --yes") {
+		if code, _, errs := run(t.Context(), nil); code != 2 || !strings.Contains(errs, "needs --yes") {
 			t.Errorf("without a terminal: exit %d\n%s", code, errs)
 		}
 		unchanged("a question that cannot be asked")
+		s.interrupted(ch, run)
+		entries = s.journal()
 	}
 
-	code, out, errs = kctl("", false, "--yes", "-o", "json")
+	code, out, errs = run(t.Context(), nil, "--yes", "-o", "json")
 	if err := answers(out, errs); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errs)
 	}
@@ -138,14 +143,50 @@ func (s *changes) keepsPromises(t *testing.T, ch changeCase) {
 		t.Fatal("the journal knows nothing of it")
 	}
 	for _, e := range now[len(entries):] {
-		name := ch.writes
-		if name == "" {
-			name = ch.name
-		}
-		if e.Command != name || e.Result != journal.Done || e.Undo == "" || e.Cluster == "" {
+		if e.Command != ch.journaled() || e.Result != journal.Done || e.Undo == "" || e.Cluster == "" {
 			t.Errorf("the journal has %+v", e)
 		}
 	}
+}
+
+// journaled is the command that the journal names.
+func (ch *changeCase) journaled() string {
+	if ch.writes != "" {
+		return ch.writes
+	}
+	return ch.name
+}
+
+// interrupted: who consents and interrupts the command before it has done anything finds the attempt in the journal, with why it
+// failed, and the cluster as it was. (kctl's own files may hold what the change would have replaced.)
+func (s *changes) interrupted(ch changeCase, run func(context.Context, io.Reader, ...string) (int, string, string)) {
+	s.t.Helper()
+	before, entries := s.cluster(ch.probe), len(s.journal())
+	ctx, interrupt := context.WithCancel(s.t.Context())
+	defer interrupt()
+	code, _, errs := run(ctx, consent(interrupt))
+	if code != 1 && code != 3 {
+		s.t.Errorf("interrupted: exit %d\n%s", code, errs)
+	}
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.cluster(ch.probe), "\n")); diff != "" {
+		s.t.Errorf("interrupted, and something has changed:\n%s", diff)
+	}
+	now := s.journal()[entries:]
+	if len(now) == 0 {
+		s.t.Errorf("interrupted, and the journal knows nothing of it\n%s", errs)
+		return
+	}
+	if e := now[len(now)-1]; e.Command != ch.journaled() || e.Result == journal.Done || e.Result == "" {
+		s.t.Errorf("interrupted, and the journal has %+v", e)
+	}
+}
+
+// consent is a terminal on which somebody says yes and interrupts.
+type consent context.CancelFunc
+
+func (c consent) Read(p []byte) (int, error) {
+	c()
+	return copy(p, "y\n"), io.EOF
 }
 
 // answers holds the output of a command with -o json to its form: one document on stdout, nothing but objects on stderr.
@@ -199,9 +240,26 @@ func (s *changes) settled(probe string) (state string) {
 // stateNode is the znode of a partition's leaderAndISR. Of it only the leader counts: an ISR shrinks by itself on a busy machine.
 var stateNode = regexp.MustCompile(`/partitions/[0-9]+/state$`)
 
-// state is what must not change: every znode with its version and data, the files of kctl, and the answer of the probe. The journal,
-// which is made empty before a question, and locks do not count.
+// state is what must not change: the cluster, and the files of kctl. The journal, which is made empty before a question, and locks
+// do not count.
 func (s *changes) state(probe string) string {
+	var b strings.Builder
+	err := filepath.WalkDir(s.home, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(file, "history.jsonl") && !strings.HasSuffix(file, ".lock") {
+			data, rerr := os.ReadFile(file)
+			fmt.Fprintf(&b, "%s %d bytes\n", file, len(data))
+			return rerr
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.cluster(probe) + b.String()
+}
+
+// cluster is every znode with its version and data, and the answer of the probe.
+func (s *changes) cluster(probe string) string {
 	var b strings.Builder
 	var walk func(p string)
 	walk = func(p string) {
@@ -222,17 +280,6 @@ func (s *changes) state(probe string) string {
 		}
 	}
 	walk("/")
-	err := filepath.WalkDir(s.home, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(file, "history.jsonl") && !strings.HasSuffix(file, ".lock") {
-			data, rerr := os.ReadFile(file)
-			fmt.Fprintf(&b, "%s %d bytes\n", file, len(data))
-			return rerr
-		}
-		return err
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	if probe != "" {
 		_, out, _ := s.kctl(strings.Fields(probe)...)
 		b.WriteString(out)
@@ -318,10 +365,10 @@ func (s *changes) nodeCases() []changeCase {
 		}},
 		{name: "leftovers restore", args: func() string {
 			files, err := filepath.Glob(filepath.Join(s.home, ".local", "state", "kctl", "leftovers-*.json"))
-			if err != nil || len(files) != 1 {
+			if err != nil || len(files) == 0 {
 				s.t.Fatal(files, err)
 			}
-			return files[0]
+			return files[len(files)-1] // one is of the attempt that was interrupted
 		}},
 		{name: "lab run", args: fixed("orphan-topic-config")},
 		{name: "lab undo", args: fixed("")},

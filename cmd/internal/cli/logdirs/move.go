@@ -143,7 +143,11 @@ func runMove(ctx context.Context, o *moveOptions) error {
 		Do: func() (verb.Outcome[rows.DirMove], error) {
 			results, err := c.MoveDirs(ctx, moves)
 			if err != nil {
-				return verb.Outcome[rows.DirMove]{}, err
+				results = unsent(moves)
+				for i := range results {
+					results[i].Err = err.Error()
+				}
+				return verb.Outcome[rows.DirMove]{Entries: changes(s, results)}, err
 			}
 			o.f.Record(changes(s, results)...) // before the waiting, which may be cut short
 			if o.wait > 0 {
