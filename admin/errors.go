@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"kctl/zkutil"
 	"kctl/zkutil/zkop"
 )
 
@@ -100,7 +102,7 @@ func isAuthorization(err error) bool {
 	for _, e := range []error{
 		kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed,
 		kerr.TransactionalIDAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.DelegationTokenAuthorizationFailed,
-		zkop.ErrNoAuth,
+		zkop.ErrNoAuth, zkutil.ErrAuthFailed,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -121,6 +123,10 @@ func wrap(err error, format string, args ...any) error {
 	return &Error{Kind: classify(err), Msg: msg, Err: err}
 }
 
+// printedRequest begins what Apache Kafka says of a refusal by its authorizer in many requests on the cluster: the request as Java
+// prints it, with addresses of memory, several hundred characters long.
+const printedRequest = "Request Request("
+
 // brokerErr makes an error from the Kafka error code and the message (may be nil) in the answer to a request of that key,
 // nil for code 0. A refusal by the authorizer says which permission the request needs.
 func brokerErr(key kmsg.Key, code int16, message *string) error {
@@ -128,7 +134,7 @@ func brokerErr(key kmsg.Key, code int16, message *string) error {
 	if err == nil {
 		return nil
 	}
-	if message != nil && *message != "" {
+	if message != nil && *message != "" && !strings.HasPrefix(*message, printedRequest) {
 		err = &refusal{err, *message}
 	}
 	return needs(key, err)

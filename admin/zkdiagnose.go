@@ -27,7 +27,7 @@ func (d zkDialer) DialContext(ctx context.Context, network, addr string) (net.Co
 	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = net.SplitHostPort(addr)
 	}
-	conn, err := (&tls.Dialer{NetDialer: &plain, Config: cfg}).DialContext(ctx, network, addr)
+	conn, err := dialTLS(ctx, &plain, network, addr, cfg)
 	if op, ok := errors.AsType[*net.OpError](err); err != nil && (!ok || op.Op != "dial") {
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
@@ -60,7 +60,7 @@ func (c *Client) refusedByZooKeeper(caller context.Context, err error) *Error {
 		return c.zkError("", causeKafkaThere)
 	}
 	if errors.Is(err, zkutil.ErrAuthFailed) {
-		return &Error{Kind: Unauthorized, Msg: "ZooKeeper " + c.cfg.ZooKeeper.String(), Err: err, Hint: c.cfg.zooKeeperHint()}
+		return &Error{Kind: Unauthorized, Msg: "ZooKeeper " + c.cfg.ZooKeeper.String(), Err: err, Hint: zkLoginHint}
 	}
 	if cs, ok := causeOfZooKeeperTLS(err, c.ownCertificate()); ok {
 		return c.zkError("", cs)

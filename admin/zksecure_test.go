@@ -387,3 +387,15 @@ func TestZooKeeperOverTLS(t *testing.T) {
 		})
 	}
 }
+
+// TestShutOut: what else was asked of a server that demands a login was not done either.
+func TestShutOut(t *testing.T) {
+	out := []zkop.Response{{Err: zkop.ErrOutcomeUnknown}, {Err: zkutil.ErrAuthFailed}, {Err: zkop.ErrNoNode}}
+	if shutOut(out); !errors.Is(out[0].Err, zkutil.ErrAuthFailed) || !errors.Is(out[2].Err, zkop.ErrNoNode) || KindOf(wrap(out[0].Err, "read")) != Unauthorized {
+		t.Errorf("%v", out)
+	}
+	out = []zkop.Response{{Err: zkop.ErrOutcomeUnknown}, {}}
+	if shutOut(out); !errors.Is(out[0].Err, zkop.ErrOutcomeUnknown) {
+		t.Errorf("%v", out)
+	}
+}

@@ -35,7 +35,19 @@ func (s *zkSession) Do(ctx context.Context, session uint64, reqs ...zkop.Request
 	for i := range out {
 		s.explain(&out[i])
 	}
+	shutOut(out)
 	return out
+}
+
+// shutOut: a server that demands a login does so in its answer to one request and closes the connection under the others,
+// of which it has carried out none.
+func shutOut(out []zkop.Response) {
+	i := slices.IndexFunc(out, func(r zkop.Response) bool { return errors.Is(r.Err, zkutil.ErrAuthFailed) })
+	for k := range out {
+		if i >= 0 && errors.Is(out[k].Err, zkop.ErrOutcomeUnknown) {
+			out[k].Err = out[i].Err
+		}
+	}
 }
 
 // withACLs returns the requests with the ACLs of what they make; they share no memory with the caller's where they differ.
@@ -144,8 +156,11 @@ func isWorld(a zkop.ACL) bool { return a.Scheme == "world" }
 
 // explain adds to a refusal what can be done about it.
 func (s *zkSession) explain(r *zkop.Response) {
-	if errors.Is(r.Err, zkop.ErrNoAuth) || errors.Is(r.Err, zkutil.ErrAuthFailed) {
+	switch {
+	case errors.Is(r.Err, zkop.ErrNoAuth):
 		r.Err = &zkDenial{r.Err, s.hint}
+	case errors.Is(r.Err, zkutil.ErrAuthFailed):
+		r.Err = &zkDenial{r.Err, zkLoginHint}
 	}
 	for i := range r.Results {
 		s.explain(&r.Results[i])
@@ -174,6 +189,8 @@ func (c *Config) zooKeeperHint() string {
 		return "the znode's ACL does not name the certificate of zookeeper.ssl.keystore.location: use the brokers' own, or one with the same distinguished name, " +
 			"or a user of ZooKeeper with " + zooKeeperAuth + "=digest:USER:PASSWORD"
 	}
-	return "the znode is protected (zookeeper.set.acl of the brokers): log in with a certificate as the brokers have it (" + zooKeeperTLSOn +
-		"=true and zookeeper.ssl.keystore.location), or with " + zooKeeperAuth + "=digest:USER:PASSWORD, in the file of --command-config"
+	return "the znode is protected (zookeeper.set.acl of the brokers): " + zkLoginHint
 }
+
+const zkLoginHint = "log in with a certificate as the brokers have it (" + zooKeeperTLSOn + "=true and zookeeper.ssl.keystore.location), or with " +
+	zooKeeperAuth + "=digest:USER:PASSWORD, in the file of --command-config"

@@ -38,6 +38,7 @@ func TestSecureZooKeeperPeer(t *testing.T) {
 	s := startSecuredZK(t)
 	s.properties()
 	s.mistakes()
+	s.demanded()
 	if t.Failed() {
 		t.FailNow() // the broker would wait in vain for its ZooKeeper
 	}
@@ -183,6 +184,24 @@ func (s *securedZK) mistakes() {
 		if testing.Verbose() {
 			s.t.Logf("%s: %s: exit %d: %s", tt.name, time.Since(begun), s.code, said)
 		}
+	}
+}
+
+// demanded: a ZooKeeper that closes sessions without a login says so, once and soon.
+func (s *securedZK) demanded() {
+	jars, err := realzk.JarsFromEnv()
+	s.ca.check(err)
+	zk, err := realzk.Start(s.t.Context(), realzk.Options{Jars: jars, Dir: s.t.TempDir(), Servers: 1, Properties: map[string]string{
+		"enforce.auth.enabled": "true", "enforce.auth.schemes": "digest",
+	}})
+	s.ca.check(err)
+	defer zk.Close()
+	s.until(exit.Unauthorized, "zk", "ls", "/", "-b", "", "-z", zk.Addr(0)) // which may take connections before it serves
+	for addr, child := range map[string]string{zk.Addr(0): "zookeeper", zk.Addr(0) + "/zookeeper": "quota"} {
+		s.zk(addr, nil, "zk", "ls", "/").want(exit.Unauthorized, "", "closes sessions that have not logged in")
+		s.until(exit.Unauthorized, "brokers", "list", "-b", "", "-z", addr)
+		s.want(exit.Unauthorized, "", "kctl.zookeeper.auth=digest:USER:PASSWORD")
+		s.zk(addr, []string{"kctl.zookeeper.auth=digest:anybody:" + superPassword}, "zk", "ls", "/").want(exit.OK, child, "")
 	}
 }
 
