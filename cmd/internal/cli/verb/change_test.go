@@ -14,6 +14,7 @@ import (
 	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/iostreams"
+	"kctl/cmd/internal/cli/output"
 	"kctl/cmd/internal/cli/verb"
 )
 
@@ -94,4 +95,58 @@ func journalLines(t *testing.T, f *factory.Factory) int {
 		t.Fatal(err)
 	}
 	return strings.Count(string(data), "\n")
+}
+
+// TestChangeInOtherForms: one object is printed as such, a plan and an answer in the form that the verb gives them, rows also of a
+// change that ended before its end, and what failed as a whole is in the journal.
+func TestChangeInOtherForms(t *testing.T) {
+	cut, failed := errors.New("cut short"), errors.New("failed")
+	for _, tt := range []struct {
+		name     string
+		change   verb.Change[item]
+		ended    error
+		do       error
+		out, err string // the whole of stdout, a part of stderr
+		want     error
+		entries  int
+	}{
+		{name: "single", change: verb.Change[item]{Single: true, Flags: factory.ChangeFlags{Yes: true}}, out: "NAME:  a\nDONE:  true\n", err: "will change:\nNAME:  a\nDONE:  false\n", entries: 1},
+		{name: "own plan", change: verb.Change[item]{Flags: factory.ChangeFlags{Yes: true}}, out: "NAME  DONE\na     true\n", err: "1. do it", entries: 1},
+		{name: "own plan, dry run", change: verb.Change[item]{Flags: factory.ChangeFlags{DryRun: true}}, out: "NAME  DONE\na     false\n", err: "1. do it"},
+		{name: "own answer", change: verb.Change[item]{Flags: factory.ChangeFlags{Yes: true}}, out: "a,true", err: "will change:", entries: 1},
+		{name: "own answer, dry run", change: verb.Change[item]{Flags: factory.ChangeFlags{DryRun: true}}, out: "a,false", err: "would change"},
+		{name: "ended", change: verb.Change[item]{Flags: factory.ChangeFlags{Yes: true}}, ended: cut, out: "NAME  DONE\na     true\n", want: cut, entries: 1},
+		{name: "failed", change: verb.Change[item]{Flags: factory.ChangeFlags{Yes: true}}, do: failed, want: failed, entries: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			streams, out, errb := iostreams.Test("")
+			home := t.TempDir()
+			f := factory.New(streams, func(name string) string { return map[string]string{"HOME": home}[name] })
+			f.Flags = pflag.NewFlagSet("kctl", pflag.ContinueOnError)
+			factory.AddGlobalFlags(f.Flags)
+			c := tt.change
+			c.Kind, c.Plan, c.What, c.Needed = items, []item{{"a", false}}, "change", 1
+			if strings.HasPrefix(tt.name, "own plan") {
+				c.ShowPlan = func() error { f.Say("1. do it"); return nil }
+			}
+			if strings.HasPrefix(tt.name, "own answer") {
+				c.Answer = func(p *output.Printer, items []item, _ []rows.ErrorRow) error {
+					_, err := fmt.Fprintf(p.Out, "%s,%v", items[0].Name, items[0].Done)
+					return err
+				}
+			}
+			c.Do = func() (verb.Outcome[item], error) {
+				return verb.Outcome[item]{Rows: []item{{"a", true}}, Entries: []factory.Change{{Command: "change", Object: "a"}}, Ended: tt.ended}, tt.do
+			}
+			if err := c.Run(f); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+			if out.String() != tt.out || !strings.Contains(errb.String(), tt.err) {
+				t.Errorf("stdout\n%q\nstderr\n%q", out, errb)
+			}
+			if n := journalLines(t, f); n != tt.entries {
+				t.Errorf("%d entries in the journal, want %d", n, tt.entries)
+			}
+		})
+	}
 }
