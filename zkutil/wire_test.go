@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,6 +95,7 @@ func TestReplyLengthsAreChecked(t *testing.T) {
 	good := map[int32][]byte{
 		opGetData:      append(int32s(2), append([]byte("ab"), stat...)...),
 		opExists:       stat,
+		opGetACL:       slices.Concat(int32s(1, 31, 1), []byte("a"), int32s(2), []byte("bc"), stat),
 		opGetChildren2: append(int32s(1, 1), append([]byte("a"), stat...)...),
 		opMulti:        append(int32s(opCreate), append([]byte{0}, append(int32s(-1, 1), append([]byte("a"), append(int32s(-1), append([]byte{1}, int32s(-1)...)...)...)...)...)...),
 	}
@@ -113,6 +115,9 @@ func TestReplyLengthsAreChecked(t *testing.T) {
 	for _, body := range [][]byte{int32s(0x7fffffff), int32s(-1), int32s(-2)} {
 		if checkReply(opGetChildren2, append(body, stat...)) {
 			t.Errorf("children count %v was accepted", body)
+		}
+		if checkReply(opGetACL, append(body, stat...)) {
+			t.Errorf("ACL count %v was accepted", body)
 		}
 	}
 	w, _ := newScripted(append(sessionReply(1), replyFrame(7, 0, int32s(0x7fffffff))...))
@@ -236,6 +241,11 @@ func TestTranslate(t *testing.T) {
 	}
 	if err := translate(errors.New("unknown error: -4")); !errors.Is(err, ErrNotSent) {
 		t.Errorf("%v", err)
+	}
+	for _, login := range []error{errors.New("unknown error: -124"), zk.ErrAuthFailed} {
+		if err := translate(login); !errors.Is(err, ErrAuthFailed) || errors.Is(err, errOutcome()) {
+			t.Errorf("%v: %v", login, err)
+		}
 	}
 	if err := translate(errors.New("unknown error: -77")); err == nil || errors.Is(err, errOutcome()) {
 		t.Errorf("%v", err)
