@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -37,4 +40,25 @@ func TestNamedBrokerDies(t *testing.T) {
 	if named.count(kmsg.Metadata) < 2 || other.count(kmsg.Metadata) != 1 {
 		t.Errorf("asked %d times and %d times", named.count(kmsg.Metadata), other.count(kmsg.Metadata))
 	}
+}
+
+// TestTimeToDiagnose: the search for a cause has time of its own when the operation has none left, and ends with an interrupt.
+func TestTimeToDiagnose(t *testing.T) {
+	c := openFake(t, Config{Bootstrap: []string{"127.0.0.1:1"}})
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	search, stop := c.toDiagnose(over)
+	defer stop()
+	deadline, _ := search.Deadline()
+	if before, _ := over.Deadline(); !deadline.After(before.Add(leastDiagnoseTime)) || errors.Is(search.Err(), context.Canceled) {
+		t.Errorf("the search ends at %v, %v", deadline, search.Err())
+	}
+	running, interrupt := context.WithCancel(t.Context())
+	search, stop = c.toDiagnose(running)
+	defer stop()
+	if search.Err() != nil {
+		t.Error(search.Err())
+	}
+	interrupt()
+	<-search.Done()
 }
