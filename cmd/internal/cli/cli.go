@@ -122,7 +122,7 @@ is served in ZooKeeper and in KRaft mode.`,
 	root.SetGlobalNormalizationFunc(factory.Aliases)
 	factory.AddGlobalFlags(root.PersistentFlags())
 	f.Flags = root.PersistentFlags()
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usagef("%v", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpTemplate(root.HelpTemplate() + exitCodes(root))
 	for _, c := range []*cobra.Command{
 		cluster.New(f), controller.New(f), brokers.New(f), topics.New(f), partitions.New(f), leaderandisr.New(f),

@@ -111,6 +111,8 @@ func TestUsageErrors(t *testing.T) {
 		{"bogus", `unknown command "bogus"`},
 		{"topics lsit", `did you mean "kctl topics list"?`},
 		{"topics list --foo", "unknown flag: --foo"},
+		{"topics list --outptu json", "did you mean --output? kctl topics list --help"},
+		{"partitions list --underreplicated", "did you mean --under-replicated?"},
 		{"topics list x", "takes no arguments"},
 		{"topics list --topic (", "not a regular expression"},
 		{"topics list -o xml", `output "xml" is not one of`},

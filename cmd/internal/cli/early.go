@@ -2,10 +2,12 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kctl/admin/plan"
 	"kctl/cmd/internal/cli/exit"
@@ -73,6 +75,21 @@ func help(root *cobra.Command, args []string) error {
 	}
 	target.InitDefaultHelpFlag()
 	return target.Help()
+}
+
+// flagError makes a usage error of a flag that cannot be read; the one that was meant is named.
+func flagError(cmd *cobra.Command, err error) error {
+	e := &exit.Error{Code: exit.Usage, Msg: err.Error()}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || unknown.GetSpecifiedShortnames() != "" {
+		return e
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near, ok := plan.Nearest(unknown.GetSpecifiedName(), names); ok {
+		e.Hint = fmt.Sprintf("did you mean --%s? %s --help", near, cmd.CommandPath())
+	}
+	return e
 }
 
 // withHelp adds to a usage error without a hint where the command is explained.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"kctl/admin"
 )
@@ -70,6 +71,11 @@ func CodeOf(err error) Code {
 	}
 	if errors.Is(err, context.Canceled) {
 		return Failed
+	}
+	if _, ok := errors.AsType[*admin.Error](err); !ok {
+		if _, ok := errors.AsType[*fs.PathError](err); ok { // a full disk is no network: errno looks like an error of it
+			return Failed
+		}
 	}
 	switch admin.KindOf(err) {
 	case admin.BadInput:
