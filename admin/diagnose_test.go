@@ -59,8 +59,8 @@ func TestLoginMistakes(t *testing.T) {
 		handshake       func(kmsg.Request) kmsg.Response
 		text, hint      string
 	}{
-		{"wrong SCRAM password", "SCRAM-SHA-512", handshake(0, "SCRAM-SHA-512"), "refused the login (SCRAM-SHA-512)", "password of sasl.jaas.config"},
-		{"wrong PLAIN password", "PLAIN", handshake(0, "PLAIN"), "refused the login (PLAIN)", "password of sasl.jaas.config"},
+		{"wrong SCRAM password", "SCRAM-SHA-512", handshake(0, "SCRAM-SHA-512"), "refused the login (SCRAM-SHA-512)", "that the user exists for SCRAM-SHA-512 (kctl users list)"},
+		{"wrong PLAIN password", "PLAIN", handshake(0, "PLAIN"), "refused the login (PLAIN)", "sasl.jaas.config on the brokers has the user (user_NAME)"},
 		{"mechanism not offered", "SCRAM-SHA-256", handshake(33, "PLAIN", "SCRAM-SHA-512"), "does not offer the login mechanism SCRAM-SHA-256: it offers PLAIN, SCRAM-SHA-512", "sasl.mechanism=PLAIN"},
 		{"no login there", "PLAIN", handshake(34), "does not take a login", "security.protocol=PLAINTEXT"},
 	} {

@@ -35,9 +35,13 @@ func (c *Client) loginRefused(ctx context.Context, seeds []string, err error) er
 			Hint: "set security.protocol=" + strings.TrimPrefix(c.cfg.Security, "SASL_") + ", or use the port of the SASL listener",
 		}
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		known := "that the user exists for " + mech + " (kctl users list)"
+		if mech == "PLAIN" { // the brokers' own settings hold those
+			known = "that the listener's sasl.jaas.config on the brokers has the user (user_NAME) for PLAIN"
+		}
 		return &Error{
 			Kind: Unauthorized, Msg: fmt.Sprintf("the broker refused the login (%s)", mech), Err: err,
-			Hint: "check the user and password of sasl.jaas.config, and that the user exists for " + mech + " (kctl users list)",
+			Hint: "check the user and password of sasl.jaas.config, and " + known,
 		}
 	case isAuthorization(err):
 		return &Error{Kind: Unauthorized, Msg: "not allowed", Err: err, Hint: "the user lacks a permission: kctl acls list shows what it may do"}

@@ -52,7 +52,11 @@ func (c *Client) PlanReset(ctx context.Context, o ResetOptions) (*ResetPlan, err
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		if g.Err != "" {
-			return nil, &Error{Kind: Failed, Msg: "group " + g.ID + ": " + g.Err}
+			e := &Error{Kind: Failed, Msg: "group " + g.ID + ": " + g.Err}
+			if hint, denied := Denied([]model.Problem{{Object: "group " + g.ID, Message: g.Err}}); denied {
+				e.Kind, e.Hint = Unauthorized, hint
+			}
+			return nil, e
 		}
 		if err := errs[g.ID]; err != nil && g.State != model.GroupDead {
 			return nil, err

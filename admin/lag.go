@@ -41,6 +41,7 @@ func (c *Client) ReplicaLag(ctx context.Context, targets []plan.Target) ([]model
 	defer cancel()
 	rows := replicaRows(s, targets)
 	problems := append(s.Problems, c.askPositions(ctx, s, rows)...)
+	problems = append(problems, refusedTopics(rows)...)
 	derivelag(rows)
 	c.lagTimes(ctx, rows)
 	return rows, problems, nil
@@ -204,6 +205,19 @@ func (c *Client) askPosition(ctx context.Context, id cluster.BrokerID, rows []*m
 		}
 	}
 	return nil
+}
+
+// refusedTopics are topics of which an authorizer has kept something back from the rows: one problem each.
+func refusedTopics(positions []model.ReplicaPosition) []model.Problem {
+	var out []model.Problem
+	said := map[string]bool{}
+	for i := range positions {
+		if p := &positions[i]; !said[p.Topic] && refusedText.MatchString(p.Err) {
+			said[p.Topic] = true
+			out = append(out, model.Problem{Object: "topic " + p.Topic, Message: p.Err})
+		}
+	}
+	return out
 }
 
 func (c *Client) fetchWatermarks(ctx context.Context, id cluster.BrokerID, rows []*model.ReplicaPosition) error {

@@ -392,6 +392,10 @@ func logAnswer(req kmsg.Request, cluster, topic int16) kmsg.Response {
 		resp := kmsg.NewPtrAlterPartitionAssignmentsResponse()
 		resp.ErrorCode = cluster
 		return resp
+	case *kmsg.DescribeQuorumRequest:
+		resp := kmsg.NewPtrDescribeQuorumResponse()
+		resp.ErrorCode = cluster
+		return resp
 	case *kmsg.ElectLeadersRequest:
 		resp := kmsg.NewPtrElectLeadersResponse()
 		resp.ErrorCode = cluster
@@ -462,6 +466,9 @@ func TestRefusals(t *testing.T) {
 		{"groups delete g --yes", kmsg.DeleteGroups, "Delete on the group"},
 		{"groups delete-offsets g --all-topics --yes", kmsg.OffsetDelete, "Delete on the group"},
 		{"groups reset-offsets g --all-topics --to-latest --execute --yes", kmsg.OffsetCommit, "Read on the group"},
+		{"groups reset-offsets g --all-topics --to-latest --execute", kmsg.DescribeGroups, "Describe on the group"},
+		{"groups reset-offsets g --all-topics --to-latest", kmsg.FindCoordinator, "Describe on the group"},
+		{"controller describe", kmsg.DescribeQuorum, "Describe on the cluster"},
 		{"transactions describe x", kmsg.DescribeTransactions, "Describe on the transactional id"},
 		{"transactions describe x", kmsg.FindCoordinator, "Describe on the transactional id"},
 		{"transactions find-hanging", kmsg.DescribeProducers, "Read on the topic"},

@@ -8,6 +8,7 @@ import (
 
 	"kctl/admin"
 	"kctl/admin/rows"
+	"kctl/cmd/internal/cli/exit"
 	"kctl/cmd/internal/cli/factory"
 	"kctl/cmd/internal/cli/verb"
 )
@@ -38,6 +39,9 @@ func runDescribe(ctx context.Context, f *factory.Factory) error {
 	s, err := c.Snapshot(ctx, admin.SnapshotOptions{NoTopics: true, Controller: true})
 	if err != nil {
 		return err
+	}
+	if hint, ok := admin.Denied(s.Problems); ok && s.Controller.ID < 0 {
+		return &exit.Error{Code: exit.Unauthorized, Msg: s.Problems[0].Object + ": " + s.Problems[0].Message, Hint: hint}
 	}
 	return verb.One(f, rows.ControllerKind, rows.OfController(s), s.Problems)
 }
