@@ -68,7 +68,7 @@ func (c *Client) PlanLeader(ctx context.Context, tp cluster.TopicPartition, lead
 // onePartition reads a partition with what is being reassigned.
 func (c *Client) onePartition(ctx context.Context, tp cluster.TopicPartition) (*model.Partition, *model.Snapshot, error) {
 	targets := []plan.Target{{Topic: tp.Topic, Partitions: []int32{tp.Partition}}}
-	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: []string{tp.Topic}, Source: model.SourceProtocol, Reassignments: true})
+	s, err := c.Snapshot(ctx, SnapshotOptions{Topics: []string{tp.Topic}, Source: model.SourceProtocol, Reassignments: true, Newest: true})
 	if err != nil {
 		return nil, nil, err
 	}

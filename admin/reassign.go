@@ -57,6 +57,10 @@ func (c *Client) ReassignVia(ctx context.Context, want string) (via string, sile
 // ReassignView reads what a reassignment concerns: live and known brokers, and the partitions of topics (nil: all)
 // with what is under way. Topics that do not exist are left out.
 func (c *Client) ReassignView(ctx context.Context, via string, topics []string) (*reassign.View, *model.Snapshot, error) {
+	return c.reassignView(ctx, via, SnapshotOptions{Topics: topics})
+}
+
+func (c *Client) reassignView(ctx context.Context, via string, opts SnapshotOptions) (*reassign.View, *model.Snapshot, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	if via == ViaZnode {
@@ -64,7 +68,8 @@ func (c *Client) ReassignView(ctx context.Context, via string, topics []string) 
 		if err != nil {
 			return nil, nil, err
 		}
-		s, err := c.snapshot(ctx, SnapshotOptions{Topics: topics, Source: model.SourceZooKeeper})
+		opts.Source = model.SourceZooKeeper
+		s, err := c.snapshot(ctx, opts)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,7 +80,8 @@ func (c *Client) ReassignView(ctx context.Context, via string, topics []string) 
 	if err != nil {
 		return nil, nil, wrap(err, "list partition reassignments")
 	}
-	s, err := c.snapshot(ctx, SnapshotOptions{Topics: topics, Source: model.SourceProtocol})
+	opts.Source = model.SourceProtocol
+	s, err := c.snapshot(ctx, opts)
 	if err != nil {
 		return nil, nil, err
 	}

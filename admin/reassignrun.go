@@ -458,7 +458,7 @@ func (c *Client) CancelReassign(ctx context.Context, parts []cluster.TopicPartit
 // ReassignSnapshot reads what a plan is made from: brokers, partitions and the sizes of replicas. Brokers whose log
 // directories cannot be read are problems; their sizes count as unknown.
 func (c *Client) ReassignSnapshot(ctx context.Context, via string, topics []string) (*reassign.View, *model.Snapshot, Copies, []model.Problem, error) {
-	view, s, err := c.ReassignView(ctx, via, topics)
+	view, s, err := c.reassignView(ctx, via, SnapshotOptions{Topics: topics, Newest: true}) // what a rollback goes back to
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}

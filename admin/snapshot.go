@@ -30,6 +30,7 @@ type SnapshotOptions struct {
 	Probe         bool         // ask every broker whether it serves
 	Controller    bool         // find the controller in KRaft mode too, where Metadata names any broker
 	Source        model.Source // force one source; empty: protocol, else ZooKeeper
+	Newest        bool         // ask every broker about the topics, for verbs that decide on the answer: see newest
 	NoZooKeeper   bool         // do not add what ZooKeeper knows of brokers and controller
 }
 
@@ -104,6 +105,9 @@ func (c *Client) snapshotProtocol(ctx context.Context, opts SnapshotOptions) (*m
 	}
 	s := &model.Snapshot{At: time.Now(), Source: model.SourceProtocol}
 	s.Brokers, s.Topics, s.Controller, s.ClusterID = fromMetadata(m)
+	if opts.Newest && len(s.Topics) > 0 {
+		c.newest(ctx, s, names)
+	}
 	var g errgroup.Group
 	var configErr, moveErr, quorumErr error
 	var quorum *model.Controller
