@@ -71,18 +71,23 @@ func (p *permissionPeer) probes() []permissionProbe {
 	add("DescribeProducers", producers, "Read"+onTopic)
 	p.changes(add)
 	if os.Getenv("KCTL_PEER_KIND") == "kraft" {
-		quorum := kmsg.NewPtrDescribeQuorumRequest()
-		qt := kmsg.NewDescribeQuorumRequestTopic()
-		qt.Topic, qt.Partitions = "__cluster_metadata", append(qt.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
-		quorum.Topics = append(quorum.Topics, qt)
-		add("DescribeQuorum", quorum, "Describe"+onCluster)
-		described := kmsg.NewPtrConsumerGroupDescribeRequest()
-		described.Groups = []string{probeGroup}
-		if r, err := p.super.SeedBrokers()[0].Request(p.ctx, described); err == nil && r.(*kmsg.ConsumerGroupDescribeResponse).Groups[0].ErrorCode != kerr.UnsupportedVersion.Code {
-			add("ConsumerGroupDescribe", described, "Describe"+onGroup) // 3.9 has no such groups unless it is told to
-		}
+		p.kraft(add)
 	}
 	return out
+}
+
+// kraft are requests that clusters with ZooKeeper do not know.
+func (p *permissionPeer) kraft(add func(string, kmsg.Request, ...string)) {
+	quorum := kmsg.NewPtrDescribeQuorumRequest()
+	qt := kmsg.NewDescribeQuorumRequestTopic()
+	qt.Topic, qt.Partitions = "__cluster_metadata", append(qt.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
+	quorum.Topics = append(quorum.Topics, qt)
+	add("DescribeQuorum", quorum, "Describe"+onCluster)
+	described := kmsg.NewPtrConsumerGroupDescribeRequest()
+	described.Groups = []string{probeGroup}
+	if r, err := p.super.SeedBrokers()[0].Request(p.ctx, described); err == nil && r.(*kmsg.ConsumerGroupDescribeResponse).Groups[0].ErrorCode != kerr.UnsupportedVersion.Code {
+		add("ConsumerGroupDescribe", described, "Describe"+onGroup) // 3.9 has no such groups unless it is told to
+	}
 }
 
 // changes are the requests of an administrator.
