@@ -62,7 +62,7 @@ func TestPeerGroups(t *testing.T) {
 	cl.Close()
 	k.untilOut(group, "groups", "list", "--state", "empty", "-o", "name")
 	k.run("groups", "reset-offsets", group, "--topic", topic+":0", "--to-offset", "7", "--execute", "-o", "json").want(exit.OK, `"done": true`, "")
-	k.run("groups", "reset-offsets", group, "--all-topics", "--shift-by", "-30", "--execute").want(exit.OK, "is before the log's start", "")
+	k.run("groups", "reset-offsets", group, "--all-topics", "--shift-by", "-30", "--execute").want(exit.OK, "is before the log's start", "will reset 2 of 2 offset(s)")
 	undo := regexp.MustCompile(`kctl (groups reset-offsets \S+ --from-file \S+ --expect \S+ --yes)`).FindAllStringSubmatch(k.run("history", "-o", "json").out.String(), -1)
 	if len(undo) != 2 {
 		t.Fatalf("the journal names %d ways back:\n%s", len(undo), k.out)
@@ -71,7 +71,7 @@ func TestPeerGroups(t *testing.T) {
 	k.run("history", "undo", "3", "--yes").want(exit.OK, " yes ", "taking back")
 	k.run("history", "undo", "2", "--yes").want(exit.OK, " yes ", "taking back")
 	k.run("groups", "describe", group, "--offsets").want(exit.OK, topic, "")
-	k.run("groups", "reset-offsets", group, "--all-topics", "--by-duration", "PT1H", "--execute").want(exit.OK, " yes ", "")
+	k.run("groups", "reset-offsets", group, "--all-topics", "--by-duration", "PT1H", "--execute").want(exit.OK, " yes ", "will reset 2 of 2 offset(s)")
 	k.run("lag", "groups", group, "--by", "group", "-o", "json").want(exit.OK, `"lagRecords": 40`, "")
 	k.run("groups", "delete-offsets", group, "--topic", topic+":1", "--yes").want(exit.OK, " yes ", "will delete these")
 	k.run("groups", "delete", group, "--yes").want(exit.OK, group, "deleted group")
@@ -103,7 +103,7 @@ func TestPeerTransactions(t *testing.T) {
 	k.run("transactions", "find-hanging", topic, "--max-transaction-timeout", "1ms").want(exit.OK, "PRODUCER-ID", "no hanging")
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--yes").want(exit.Failed, "", "the coordinator has it under way for "+id)
 	k.run("transactions", "abort", id, "--dry-run").want(exit.OK, id, "dry run")
-	k.run("transactions", "abort", id, "--yes").want(exit.OK, "", "shut out")
+	k.run("transactions", "abort", id, "--yes", "-o", "json").want(exit.OK, `"kind": "TransactionList"`, "")
 	k.untilOut(" Empty ", "transactions", "describe", id)
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--yes").want(exit.Failed, "", "has no such transaction open")
 	if err := cl.EndTransaction(ctx, kgo.TryCommit); err == nil {
@@ -124,7 +124,7 @@ func TestPeerMarker(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--force", "--dry-run", "-o", "json").want(exit.OK, `"startOffset": 0`, "")
-	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--force", "--yes").want(exit.OK, "", "aborted the transaction of producer")
+	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--force", "--yes", "-o", "json").want(exit.OK, `"kind": "OpenTransactionList"`, "")
 	k.run("transactions", "abort", "--topic", topic+":0", "--start-offset", "0", "--force", "--yes").want(exit.Failed, "", "none is open there")
 	k.in = "after\n"
 	k.run("produce", topic).want(exit.OK, "", "1 records")
