@@ -180,6 +180,8 @@ func Also(id string) []Source {
 	switch id {
 	case LeaderNotInISR, NotAReplica:
 		return []Source{FromZooKeeper}
+	case LeaderUnreachable:
+		return []Source{FromConfigs} // how long a session lives
 	}
 	return nil
 }
