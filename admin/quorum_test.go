@@ -123,6 +123,21 @@ func TestSilentControllers(t *testing.T) {
 	}
 }
 
+// TestKRaftHasNoZooKeeper: checks that need ZooKeeper are not skipped with the advice to give its address.
+func TestKRaftHasNoZooKeeper(t *testing.T) {
+	f := newFakeCluster(t, 1, 1)
+	f.answer[kmsg.DescribeQuorum] = quorumAnswer(2, 7, 0)
+	facts, _, err := openFake(t, Config{}, f.fakeBroker).Facts(t.Context(), FactsOptions{Needs: []check.Source{check.FromBrokers}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []check.Source{check.FromZooKeeper, check.FromEnsemble} {
+		if why := facts.Missing[source]; why != hasNoZooKeeper {
+			t.Errorf("%v: %q", source, why)
+		}
+	}
+}
+
 func hasFinding(found []model.Finding, id string) bool {
 	for _, f := range found {
 		if f.ID == id {

@@ -28,7 +28,10 @@ type FactsOptions struct {
 // wait for data and than the change of an ISR takes.
 const DefaultSample = 2 * time.Second
 
-const needsZooKeeper = "it needs ZooKeeper: give its address with -z HOST:PORT/chroot"
+const (
+	needsZooKeeper = "it needs ZooKeeper: give its address with -z HOST:PORT/chroot"
+	hasNoZooKeeper = "the cluster is in KRaft mode, without ZooKeeper"
+)
 
 // Facts reads the cluster once, all brokers and ZooKeeper at the same time, for check.Diagnose and check.Diff. A part
 // that could not be read is a problem and an entry of Missing, never a failure of the whole; only when neither
@@ -117,6 +120,9 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 	s, err := r.c.snapshotProtocol(ctx, SnapshotOptions{Controller: true})
 	_ = g.Wait() // its function returns nil
 	noZooKeeper := needsZooKeeper
+	if err == nil && s.Controller.Quorum {
+		noZooKeeper = hasNoZooKeeper
+	}
 	if zkErr != nil {
 		noZooKeeper = zkErr.Error()
 		r.problem(model.Problem{Object: "zookeeper", Message: zkErr.Error()})
@@ -125,7 +131,7 @@ func (r *factsReader) readSnapshot(ctx context.Context) error {
 		r.f.Missing[check.FromZooKeeper] = noZooKeeper
 	}
 	if !r.c.HasZooKeeper() {
-		r.f.Missing[check.FromEnsemble] = needsZooKeeper
+		r.f.Missing[check.FromEnsemble] = noZooKeeper
 	}
 	switch {
 	case err != nil && zkErr != nil && len(r.c.cfg.Bootstrap) == 0:

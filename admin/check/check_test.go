@@ -121,6 +121,36 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestPreferredFix: the election is named as the fix only where it can succeed.
+func TestPreferredFix(t *testing.T) {
+	for _, tt := range []struct {
+		dead bool
+		isr  ids
+		want string
+	}{
+		{false, ids{1, 2}, "kctl elect preferred big:0 --yes"},
+		{false, ids{1}, "kctl lag replicas big:0   # broker 2 has to catch up first"},
+		{true, ids{1}, "kctl brokers list   # start broker 2"},
+	} {
+		s := snapshot()
+		s.Topics = append(s.Topics, model.Topic{Name: "big", Partitions: []model.Partition{{Topic: "big", Leader: 1, Replicas: ids{2, 1}, ISR: tt.isr}}})
+		for i := range s.Brokers {
+			s.Brokers[i].Live = s.Brokers[i].ID != 2 || !tt.dead
+		}
+		found := false
+		for _, f := range check.Health(check.Input{Snapshot: s}) {
+			if f.ID == check.NotPreferred {
+				if found = true; f.Fix != tt.want {
+					t.Errorf("dead %v, isr %v: %q, want %q", tt.dead, tt.isr, f.Fix, tt.want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("dead %v, isr %v: no finding", tt.dead, tt.isr)
+		}
+	}
+}
+
 // TestHealthListsEverything: five hundred problems are five hundred findings.
 func TestHealthListsEverything(t *testing.T) {
 	s := snapshot()

@@ -220,8 +220,7 @@ func partitionFindings(p *model.Partition, live map[cluster.BrokerID]bool) []mod
 	}
 	if p.NotPreferred() {
 		add(NotPreferred, model.SeverityInfo,
-			fmt.Sprintf("leader %d, preferred %d", p.Leader, p.Preferred()),
-			fmt.Sprintf("kctl elect preferred %s:%d --yes", p.Topic, p.Partition))
+			fmt.Sprintf("leader %d, preferred %d", p.Leader, p.Preferred()), preferredFix(p, live))
 	}
 	return out
 }
@@ -235,6 +234,17 @@ func offlineFix(p *model.Partition, live map[cluster.BrokerID]bool) string {
 		return startBroker(dead...) + " (an in-sync replica)"
 	}
 	return "kctl log-dirs describe   # check those of broker " + IDList(wanted)
+}
+
+// preferredFix is the election only when it can succeed: the preferred leader has to live and to be in sync.
+func preferredFix(p *model.Partition, live map[cluster.BrokerID]bool) string {
+	switch {
+	case !live[p.Preferred()]:
+		return startBroker(p.Preferred())
+	case !slices.Contains(p.ISR, p.Preferred()):
+		return fmt.Sprintf("kctl lag replicas %s   # broker %d has to catch up first", target(p.TP()), p.Preferred())
+	}
+	return fmt.Sprintf("kctl elect preferred %s --yes", target(p.TP()))
 }
 
 func replicaFix(p *model.Partition, dead []cluster.BrokerID) string {

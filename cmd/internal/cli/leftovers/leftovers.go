@@ -86,7 +86,11 @@ func runList(ctx context.Context, o *listOptions) error {
 		return err
 	}
 	if !c.HasZooKeeper() {
-		o.f.Say("without -z only throttles, stray and dead replicas are looked for")
+		why := "without -z"
+		if kraft, err := c.IsKRaft(ctx); err == nil && kraft { // what is asked was learned already
+			why = "in KRaft mode there are no znodes:"
+		}
+		o.f.Say("%s only throttles, stray and dead replicas are looked for", why)
 	}
 	items = ofKinds(items, o.kinds)
 	out := make([]rows.Leftover, len(items))
