@@ -149,9 +149,13 @@ func (c *Client) readZKCluster(ctx context.Context) (*zkCluster, error) {
 		return nil, err
 	}
 	if errors.Is(rs[3].Err, zkop.ErrNoNode) && errors.Is(rs[5].Err, zkop.ErrNoNode) {
+		way := "-z HOST:PORT/chroot"
+		if c.offline() {
+			way = "--from-dir DIR@/chroot"
+		}
 		return nil, &Error{
 			Kind: NotFound, Msg: fmt.Sprintf("ZooKeeper %s holds no Kafka cluster: %s does not exist", c.cfg.ZooKeeper, znode.BrokersPath),
-			Hint: "if the cluster lives below a chroot, add it: -z HOST:PORT/chroot (kctl zk ls / shows what is there)",
+			Hint: "if the cluster lives below a chroot, add it: " + way + " (kctl zk ls / shows what is there)",
 		}
 	}
 	z := &zkCluster{deleting: map[string]bool{}, controller: model.Controller{ID: cluster.NoLeader, Epoch: -1, Source: model.SourceZooKeeper}}

@@ -107,6 +107,8 @@ func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = FlagBootstrap
 	case "zookeepers":
 		name = FlagZooKeeper
+	case "resource-pattern-type": // kafka-acls.sh
+		name = "pattern"
 	}
 	return pflag.NormalizedName(name)
 }
