@@ -57,6 +57,9 @@ func TestSilentCluster(t *testing.T) {
 			wg.Go(func() { s.ask(t, slices.Concat(args, where)) })
 		}
 	}
+	for _, line := range []string{"cluster health --until-healthy --wait 1s", "cluster health --watch --wait 1s"} { // never seen healthy, and never seen
+		wg.Go(func() { s.ask(t, append(strings.Fields(line), "-b", s.addr)) })
+	}
 	wg.Wait()
 }
 

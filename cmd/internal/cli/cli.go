@@ -89,6 +89,9 @@ func Run(ctx context.Context, args []string, streams *iostreams.IOStreams, geten
 	if err != nil && !started {
 		err = usage(cmd, err)
 	}
+	if _, told := errors.AsType[*exit.Error](err); errors.Is(err, context.Canceled) && ctx.Err() != nil && !told {
+		err = &exit.Error{Code: exit.Failed, Msg: "interrupted"}
+	}
 	err = withHelp(cmd, err)
 	if cerr := f.Close(); err == nil && cerr != nil && ctx.Err() == nil {
 		err = cerr

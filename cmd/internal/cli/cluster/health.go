@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,6 +45,9 @@ table leaves out those of severity info and says how many; -o wide, json and yam
 			if o.interval <= 0 {
 				return exit.Usagef("--interval %s is not above zero", o.interval)
 			}
+			if o.wait > 0 && !o.untilHealthy && !o.watch {
+				return exit.Usagef("--wait %s without --until-healthy waits for nothing", o.wait)
+			}
 			if run != nil {
 				return run(cmd.Context(), o)
 			}
@@ -73,7 +77,7 @@ func runHealth(ctx context.Context, o *healthOptions) error {
 	}
 	once := func() error {
 		findings, s, err := c.Health(ctx, o.olderThan)
-		if err != nil {
+		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
 			return err
 		}
 		return o.print(rows.OfFindings(findings, s.Problems))
@@ -86,18 +90,19 @@ func runHealth(ctx context.Context, o *healthOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.wait)
 		defer cancel()
 	}
-	last := error(nil)
-	return verb.Watch(ctx, o.interval, func() (bool, error) {
+	healthy := false
+	err = verb.Watch(ctx, o.interval, func() (bool, error) {
 		err := once()
-		if ctx.Err() != nil {
-			return true, last // cut off by the deadline: the answer before counts
-		}
-		if err != nil && err.Error() != "" && o.f.IO.ErrTTY {
+		if err != nil && ctx.Err() == nil && err.Error() != "" && o.f.IO.ErrTTY {
 			o.f.Say("kctl: %v", err)
 		}
-		last = err
-		return o.untilHealthy && err == nil, err
+		healthy = err == nil
+		return o.untilHealthy && healthy, err
 	})
+	if o.untilHealthy && !healthy && err == nil {
+		return &exit.Error{Code: exit.Failed, Msg: "interrupted before the cluster was seen healthy"}
+	}
+	return err
 }
 
 // print shows one answer and returns what it means for the exit code: findings before missing parts.

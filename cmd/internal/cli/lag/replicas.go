@@ -104,7 +104,7 @@ func runReplicas(ctx context.Context, o *replicasOptions) error {
 	var beforeAt time.Time
 	once := func() error {
 		positions, problems, err := c.ReplicaLag(ctx, o.targets)
-		if err != nil {
+		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
 			return err
 		}
 		at := o.f.Now()

@@ -2,6 +2,7 @@ package reassign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -71,6 +72,9 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 		return err
 	}
 	via, silent, err := c.ReassignVia(ctx, o.via)
+	if o.watch && errors.Is(ctx.Err(), context.Canceled) {
+		return nil // interrupted, which ends a watch
+	}
 	if err != nil {
 		return err
 	}
@@ -121,6 +125,9 @@ func (o *statusOptions) once(ctx context.Context, c *admin.Client, via string) (
 		for _, p := range problems {
 			silent[p.Object] = p.Message
 		}
+	}
+	if err := verb.Whole(ctx); err != nil {
+		return 0, err
 	}
 	var out []rows.Reassignment
 	for _, tp := range parts {

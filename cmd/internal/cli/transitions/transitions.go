@@ -2,6 +2,7 @@
 package transitions
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -62,7 +63,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	once := func() error {
 		ts, problems, err := c.Transitions(ctx, o.opts)
-		if err != nil {
+		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
 			return err
 		}
 		return o.print(ts, problems)

@@ -4,6 +4,7 @@ package verb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -156,11 +157,20 @@ func One[T any](f *factory.Factory, k rows.Kind[T], item T, problems []model.Pro
 	return Partial(f, problems)
 }
 
-// Watch runs fn every interval until ctx ends or fn says stop; it returns fn's last error.
-func Watch(ctx context.Context, every time.Duration, fn func() (stop bool, err error)) error {
-	for {
-		stop, err := fn()
-		if stop {
+// Watch looks every interval until ctx ends or a look says stop; it returns the error of the last whole look. One that the end of
+// ctx cuts off does not count, and must not be shown: see Whole. When there was no whole one, an interrupt is a good end
+// and the end of the time is the error that it made.
+func Watch(ctx context.Context, every time.Duration, look func() (stop bool, err error)) error {
+	var last error
+	for first := true; ; first = false {
+		stop, err := look()
+		if _, told := errors.AsType[*exit.Error](err); err != nil && ctx.Err() != nil && !told {
+			if first && !errors.Is(ctx.Err(), context.Canceled) {
+				return err
+			}
+			return last
+		}
+		if last = err; stop {
 			return err
 		}
 		select {
@@ -170,6 +180,10 @@ func Watch(ctx context.Context, every time.Duration, fn func() (stop bool, err e
 		}
 	}
 }
+
+// Whole returns the error of ctx. A look at the cluster asks it when it has read: what could not be read since ctx ended is not
+// missing, and rows that say "context canceled" help nobody.
+func Whole(ctx context.Context) error { return ctx.Err() }
 
 // Fixed offers fixed words.
 func Fixed(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
