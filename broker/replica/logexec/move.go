@@ -122,6 +122,10 @@ func CopyMove(log, future *storage.Log, bound int64, chunk int, buf *[]byte) (n 
 // align cuts off the future log what the current one does not have: after a truncation its epochs end earlier
 // (KIP-101).
 func align(log, future *storage.Log) error {
+	if start := log.LogStartOffset(); future.LogStartOffset() > start {
+		// The machine crashed before the log's start was durable, or the log begins anew further below: the copy lacks its beginning.
+		return future.TruncateFullyAndStartAt(start)
+	}
 	for {
 		end, epoch := future.LogEndOffset(), LastEpoch(future)
 		if end == log.LogStartOffset() && epoch >= 0 {
