@@ -90,7 +90,7 @@ func TestPropertiesRefused(t *testing.T) {
 		{Properties{"bootstrap.server": "a"}, `unknown setting "bootstrap.server"`},
 		{Properties{"security.protocol": "TLS"}, "not one of PLAINTEXT"},
 		{Properties{"sasl.mechanism": "PLAIN"}, "does not use SASL"},
-		{Properties{"ssl.truststore.location": "x", "security.protocol": "SASL_PLAINTEXT"}, "does not use TLS"},
+		{Properties{"ssl.truststore.location": "x"}, "does not use TLS"},
 		{Properties{"security.protocol": "SASL_SSL"}, "needs a user"},
 		{Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.username": "u", "sasl.password": "secret"}, "sasl.mechanism is not set"},
 		{Properties{"security.protocol": "SASL_PLAINTEXT", "sasl.username": "u", "sasl.mechanism": "GSSAPI"}, "not one of PLAIN"},
@@ -108,6 +108,16 @@ func TestPropertiesRefused(t *testing.T) {
 	var cfg Config
 	if err := (Properties{"bootstrap.server": "a"}).Apply(&cfg); HintOf(err) != `did you mean "bootstrap.servers"?` {
 		t.Errorf("hint %q", HintOf(err))
+	}
+}
+
+// TestProtocolChosen: beside a protocol that is chosen, settings that it does not need are left alone, as Java clients do: the hint
+// "set security.protocol=PLAINTEXT" helps with -X, whatever the file holds.
+func TestProtocolChosen(t *testing.T) {
+	var cfg Config
+	p := Properties{"security.protocol": "PLAINTEXT", "ssl.truststore.location": "/does/not/exist", "sasl.mechanism": "PLAIN"}
+	if err := p.Apply(&cfg); err != nil || cfg.TLS != nil || cfg.SASL != nil {
+		t.Errorf("%v, %+v", err, cfg)
 	}
 }
 

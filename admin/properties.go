@@ -246,8 +246,8 @@ func (p Properties) applyAddresses(cfg *Config) (err error) {
 }
 
 func (p Properties) applySecurity(cfg *Config) error {
-	proto, ok := p["security.protocol"]
-	if !ok {
+	proto, given := p["security.protocol"]
+	if !given {
 		proto = "PLAINTEXT"
 	}
 	proto = strings.ToUpper(proto)
@@ -255,18 +255,9 @@ func (p Properties) applySecurity(cfg *Config) error {
 		return badInput("security.protocol=%s is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL", proto)
 	}
 	cfg.Security = proto
-	if !strings.HasPrefix(proto, "SASL_") {
-		for name := range p {
-			if strings.HasPrefix(name, "sasl.") {
-				return badInput("%s is set, but security.protocol=%s does not use SASL: set security.protocol=SASL_SSL or SASL_PLAINTEXT", name, proto)
-			}
-		}
-	}
-	if !strings.HasSuffix(proto, "SSL") {
-		for name := range p {
-			if strings.HasPrefix(name, "ssl.") {
-				return badInput("%s is set, but security.protocol=%s does not use TLS: set security.protocol=SSL or SASL_SSL", name, proto)
-			}
+	if !given {
+		if err := p.protocolForgotten(); err != nil {
+			return err
 		}
 	}
 	var err error
@@ -278,6 +269,20 @@ func (p Properties) applySecurity(cfg *Config) error {
 	if strings.HasPrefix(proto, "SASL_") {
 		if cfg.SASL, err = p.saslMechanism(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// protocolForgotten refuses settings of a login or of TLS when no protocol is chosen, which Java clients take for PLAINTEXT and say
+// nothing. Beside a protocol that was chosen they are left alone, as there: it may override the one of a file.
+func (p Properties) protocolForgotten() error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		switch {
+		case strings.HasPrefix(name, "sasl."):
+			return badInput("%s is set, but security.protocol is not, and PLAINTEXT does not use SASL: set security.protocol=SASL_SSL or SASL_PLAINTEXT", name)
+		case strings.HasPrefix(name, "ssl."):
+			return badInput("%s is set, but security.protocol is not, and PLAINTEXT does not use TLS: set security.protocol=SSL or SASL_SSL", name)
 		}
 	}
 	return nil
