@@ -135,6 +135,7 @@ func (c *checker) checkPart(p *part, seen *partSeen) {
 	}
 	if c.s.failed == nil {
 		c.logStart(p, seen)
+		c.emptied(p)
 	}
 	if c.s.failed == nil && hw > seen.checked {
 		seen.checked = c.compare(p, seen.checked, hw)

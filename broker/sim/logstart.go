@@ -86,6 +86,16 @@ func (c *checker) logStart(p *part, seen *partSeen) {
 	seen.start = start
 }
 
+// emptied: what is committed reaches to the start of the log of a leader that holds nothing. When committed records went with their last
+// in-sync copy, the canon forgets them by whole batches, though the copy that is left may begin inside the last of them, or above all of
+// them: what it lacks there was deleted on request, and no batch will ever be read that could tell.
+func (c *checker) emptied(p *part) {
+	cn, start := c.canonOf(p.tp), p.core.LogStart()
+	if c.excused[p.tp] > 0 && c.leads(p) && start == p.core.LogEnd() && cn.end < start && start <= cn.start {
+		cn.gap, cn.end = len(cn.batches), start
+	}
+}
+
 // startUnrest tells of a follower that has not taken over the leader's log start. One that begins above it was told so by an earlier
 // leader; Kafka leaves it there too.
 func (s *Sim) startUnrest(p *part, leader *node) bool {

@@ -52,6 +52,63 @@ func TestLogStartIsChecked(t *testing.T) {
 	}
 }
 
+// TestEmptiedLeaderIsCommitted: after a loss that is excused, what is committed reaches to where the leader's empty log begins, also when
+// records that followed are lost again, but not to where another replica's begins, nor without such a loss.
+func TestEmptiedLeaderIsCommitted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(s *Sim, p *part)
+		grown  bool
+	}{
+		"the leader's": {func(s *Sim, p *part) { s.check.excuse(p.tp, s.check.canonOf(p.tp), p.core.LogEnd()-1) }, true},
+		"again": {func(s *Sim, p *part) {
+			cn, end := s.check.canonOf(p.tp), p.core.LogEnd()
+			cn.batches = append(cn.batches, canonBatch{base: end, next: end + 1})
+			cn.gap, cn.end = len(cn.batches)-1, end+1
+			cn.batches[cn.gap-1].next = end + 1 // it went in the midst
+			s.check.excuse(p.tp, cn, end)
+		}, true},
+		"of an earlier leader": {func(s *Sim, p *part) {
+			s.check.excuse(p.tp, s.check.canonOf(p.tp), p.core.LogEnd()-1)
+			state := s.check.states[p.tp]
+			state.LeaderEpoch++
+			s.check.states[p.tp] = state
+		}, false},
+		"nothing was lost": {func(s *Sim, p *part) { s.check.canonOf(p.tp).end-- }, false},
+		"above what was deleted": {func(s *Sim, p *part) {
+			s.check.excuse(p.tp, s.check.canonOf(p.tp), p.core.LogEnd()-1)
+			s.check.canonOf(p.tp).start--
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSim(Options{Seed: 1, Faults: Faults{ProduceEvery: 5e6}})
+			defer s.close()
+			s.boot()
+			p := leaderWithRecords(s)
+			for s.failed == nil && p != nil && p.core.HighWatermark() < p.core.LogEnd() && s.next() {
+			}
+			if p == nil || s.failed != nil || s.check.committed(p.tp) != p.core.LogEnd() {
+				t.Fatalf("no leader with everything committed: %v", s.failed)
+			}
+			end := p.core.LogEnd()
+			if err := p.log.AdvanceLogStart(end); err != nil {
+				t.Fatal(err)
+			}
+			s.check.recordsDeleted(p, end)
+			p.step(replica.LogStartAdvanced{At: s.now, LogStart: end})
+			tt.before(s, p)
+			before := s.check.committed(p.tp)
+			s.check.touch(p)
+			s.check.afterEvent()
+			if got := s.check.committed(p.tp); before >= end || (got == end) != tt.grown || !tt.grown && got != before {
+				t.Errorf("committed up to %d, before %d, log [%d, %d): %v", got, before, p.core.LogStart(), end, s.failed)
+			}
+			if tt.grown && s.failed != nil {
+				t.Error(s.failed)
+			}
+		})
+	}
+}
+
 // leaderWithRecords runs until some leader has committed records.
 func leaderWithRecords(s *Sim) *part {
 	for s.failed == nil && s.report.Events < 5000 && s.next() {
