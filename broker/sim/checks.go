@@ -324,6 +324,8 @@ func (c *checker) logCut(p *part, e replica.LogCut) {
 	to := e.To
 	if e.BelowHighWatermark {
 		to = 0 // a batch goes as a whole: the log may end below
+	} else if to <= c.canonOf(p.tp).start {
+		to = batchAt(p, to) // here too, where all that goes of it below the cut was deleted on request
 	}
 	seen.hw, seen.checked, seen.start = min(seen.hw, to), min(seen.checked, to), min(seen.start, to)
 	if e.Reason == replica.BelowLeaderStart {

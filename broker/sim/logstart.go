@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 
+	"kctl/broker/record"
 	"kctl/broker/replica"
 	"kctl/broker/storage"
 	"kctl/zkutil/cluster"
@@ -94,6 +95,19 @@ func (c *checker) emptied(p *part) {
 	if c.excused[p.tp] > 0 && c.leads(p) && start == p.core.LogEnd() && cn.end < start && start <= cn.start {
 		cn.gap, cn.end = len(cn.batches), start
 	}
+}
+
+// batchAt is the base offset of the batch that holds offset, or offset when none does.
+func batchAt(p *part, offset int64) int64 {
+	data, err := readLog(p, offset, p.log.LogEndOffset(), 1)
+	if err != nil || len(data) == 0 {
+		return offset
+	}
+	b, _, err := record.Next(data)
+	if err != nil {
+		return offset
+	}
+	return min(b.BaseOffset(), offset)
 }
 
 // startUnrest tells of a follower that has not taken over the leader's log start. One that begins above it was told so by an earlier

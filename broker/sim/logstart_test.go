@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,37 @@ func TestEmptiedLeaderIsCommitted(t *testing.T) {
 				t.Error(s.failed)
 			}
 		})
+	}
+}
+
+// TestCutInsideBatch: a log that is cut in the midst of a batch ends with the batch before, so the high watermark may fall so far, and no
+// further; and only where everything below the cut was deleted on request.
+func TestCutInsideBatch(t *testing.T) {
+	s := newSim(Options{Seed: 1, Faults: Faults{ProduceEvery: 5e6}})
+	defer s.close()
+	s.boot()
+	p := leaderWithRecords(s)
+	if p == nil {
+		t.Fatalf("nobody leads: %v", s.failed)
+	}
+	cn, seen := s.check.canonOf(p.tp), s.check.seen[p]
+	i := slices.IndexFunc(cn.batches, func(b canonBatch) bool { return b.next > b.base+1 })
+	if i < 0 {
+		t.Fatalf("no batch of two records in %+v", cn.batches)
+	}
+	base := cn.batches[i].base
+	for _, tt := range []struct{ deleted, to, want int64 }{
+		{base + 1, base + 1, base},
+		{base, base + 1, base + 1},
+		{base + 1, base, base},
+		{p.core.LogEnd(), p.core.LogEnd(), p.core.LogEnd()},
+	} {
+		cn.start = tt.deleted
+		seen.hw, seen.checked, seen.start = tt.to, tt.to, tt.to
+		s.check.logCut(p, replica.LogCut{From: p.core.LogEnd(), To: tt.to, HighWatermark: tt.to})
+		if s.failed != nil || seen.hw != tt.want || seen.checked != tt.want || seen.start != tt.want {
+			t.Errorf("deleted below %d, cut to %d: seen %+v, want %d: %v", tt.deleted, tt.to, *seen, tt.want, s.failed)
+		}
 	}
 }
 
