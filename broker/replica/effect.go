@@ -152,7 +152,7 @@ type CutReason uint8
 // The reasons.
 const (
 	DivergedFromLeader CutReason = iota + 1
-	BelowLeaderStart             // the leader's log starts above our end
+	BelowLeaderStart             // all that we hold and that is the leader's lies below its log start
 	NoEpochs                     // the log has records and no epochs: only what was committed is kept
 )
 

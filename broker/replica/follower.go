@@ -65,7 +65,10 @@ func (p *Partition) fetchAnswered(ev FetchAnswered, out []Effect) []Effect {
 	case ev.Code != CodeNone:
 		return p.backOff(ev.Code, out)
 	case ev.Diverging != nil:
-		return p.cut(p.cutPoint(*ev.Diverging, ev.LocalEnd), DivergedFromLeader, out)
+		return p.cut(p.cutPoint(*ev.Diverging, ev.LocalEnd), ev.LogStart, out)
+	case p.BeginsAnew(ev.LogStart):
+		p.fetch.level = p.log.end >= ev.HighWatermark
+		return p.beginAnew(ev.LogStart, out)
 	}
 	out = p.progress(ev, out)
 	p.fetch.level = p.log.end >= ev.HighWatermark
@@ -120,13 +123,32 @@ func (p *Partition) cutPoint(theirs, ours EpochEnd) int64 {
 	return min(theirs.Offset, ours.Offset, p.log.end)
 }
 
-func (p *Partition) cut(to int64, reason CutReason, out []Effect) []Effect {
+// BeginsAnew reports whether a follower whose log ends where its leader's begins throws all of it away before it takes
+// more. The leader forgot the epochs of what it deleted and answers for none of that: whatever an earlier leader
+// left above our high watermark may never have been committed, and must not become so by being older than the rest.
+func (p *Partition) BeginsAnew(leaderStart int64) bool {
+	return leaderStart == p.log.end && p.log.hw < leaderStart && p.log.lastEpoch < p.epoch
+}
+
+// beginAnew empties the log: it starts where the leader's does.
+func (p *Partition) beginAnew(leaderStart int64, out []Effect) []Effect {
+	p.fetch.busy, p.fetch.cutEnd, p.fetch.cutEp = cutting, p.log.end, p.log.lastEpoch
+	out = append(out, p.logCut(leaderStart, BelowLeaderStart))
+	return append(out, TruncateFullyAndStartAt{leaderStart})
+}
+
+// cut takes away what is not the leader's, whose log starts at leaderStart.
+func (p *Partition) cut(to, leaderStart int64, out []Effect) []Effect {
+	if to <= leaderStart && p.log.hw < leaderStart {
+		// Nothing is left that the leader holds. What it deleted it cannot compare (see BeginsAnew).
+		return p.beginAnew(leaderStart, out)
+	}
 	p.fetch.busy, p.fetch.cutEnd, p.fetch.cutEp = cutting, p.log.end, p.log.lastEpoch
 	if to < p.log.start {
 		// The epochs agree nowhere in what we hold. Keep nothing, go on from where our log began.
 		to = p.log.start
 	}
-	out = append(out, p.logCut(to, reason))
+	out = append(out, p.logCut(to, DivergedFromLeader))
 	return append(out, TruncateTo{Offset: to})
 }
 
@@ -169,16 +191,14 @@ func (p *Partition) leaderAsked(ev LeaderAsked, out []Effect) []Effect {
 		return p.backOff(ev.Code, out)
 	}
 	if ev.LogStart > p.log.end {
-		p.fetch.busy, p.fetch.cutEnd, p.fetch.cutEp = cutting, p.log.end, p.log.lastEpoch
-		out = append(out, p.logCut(ev.LogStart, BelowLeaderStart))
-		return append(out, TruncateFullyAndStartAt{ev.LogStart})
+		return p.beginAnew(ev.LogStart, out)
 	}
 	diverged := ev.EpochEnd.Known() && (ev.EpochEnd.Epoch < p.log.lastEpoch || ev.EpochEnd.Offset < p.log.end)
 	switch {
 	case diverged:
-		return p.cut(p.cutPoint(ev.EpochEnd, ev.LocalEnd), DivergedFromLeader, out)
+		return p.cut(p.cutPoint(ev.EpochEnd, ev.LocalEnd), ev.LogStart, out)
 	case !ev.EpochEnd.Known() && ev.LogEnd < p.log.end:
-		return p.cut(min(p.log.hw, ev.LogEnd), DivergedFromLeader, out)
+		return p.cut(min(p.log.hw, ev.LogEnd), ev.LogStart, out)
 	}
 	return p.backOff(CodeOffsetOutOfRange, out) // the leader has grown meanwhile: fetch again
 }

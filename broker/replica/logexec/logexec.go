@@ -145,7 +145,7 @@ func ApplyFetch(p *replica.Partition, log *storage.Log, a Answer, at time.Time) 
 	if a.Diverging != nil {
 		fa.LocalEnd = EpochEnd(log, a.Diverging.Epoch)
 	}
-	if a.Code == replica.CodeNone && a.Diverging == nil && len(a.Records) > 0 {
+	if a.Code == replica.CodeNone && a.Diverging == nil && len(a.Records) > 0 && !p.BeginsAnew(a.LogStart) {
 		var res storage.AppendResult
 		res, err = log.AppendAsFollower(a.Records)
 		if errors.Is(err, storage.ErrStorage) || errors.Is(err, storage.ErrOffline) || errors.Is(err, storage.ErrClosed) {

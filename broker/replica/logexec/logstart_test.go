@@ -120,3 +120,24 @@ func TestMoveForgetsWhatWasDeleted(t *testing.T) {
 		t.Errorf("after a restart: %v, the log is [%d, %d)", ok, again.LogStartOffset(), again.LogEndOffset())
 	}
 }
+
+// TestRecordsOfAnOldEpochBelowTheLeadersStart: the leader forgot the epochs of what it deleted. Records that an earlier leader left here
+// and that are older than that are thrown away before anything follows them.
+func TestRecordsOfAnOldEpochBelowTheLeadersStart(t *testing.T) {
+	m := open(t, mem(), "/d")
+	lead(t, create(t, m), 1, 8)
+	p, log := follower(t, m, 2)
+	a := Answer{LeaderEpoch: 2, FetchOffset: 8, FetchedEpoch: 1, HighWatermark: 8, LogStart: 8, Records: batch(t, 3)}
+	ev, appended, err := ApplyFetch(p, log, a, now)
+	if err != nil || appended != 0 || log.LogEndOffset() != 8 {
+		t.Fatalf("%d bytes were appended, log end %d, %v", appended, log.LogEndOffset(), err)
+	}
+	for _, eff := range p.Step(ev, nil) {
+		if _, _, err := Execute(log, eff, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log.LogStartOffset() != 8 || log.LogEndOffset() != 8 {
+		t.Fatalf("log is [%d, %d)", log.LogStartOffset(), log.LogEndOffset())
+	}
+}
