@@ -183,7 +183,21 @@ func (p *Partition) commit(at time.Time, isr []cluster.BrokerID, version cluster
 		// They are in the log and may yet commit, but not while the ISR is this small.
 		out = append(out, FailWaiting{CodeNotEnoughReplicasAppended})
 	}
+	if reason != Told {
+		out = p.removeFromISR(p.lostMembers(), LostData, out)
+	}
 	return p.expandISR(at, out)
+}
+
+// lostMembers lists members of the ISR that lost their logs while a write was on its way, also the one that let them in.
+func (p *Partition) lostMembers() []cluster.BrokerID {
+	var gone []cluster.BrokerID
+	for i := range p.followers {
+		if f := &p.followers[i]; f.lost && slices.Contains(p.isr, f.id) {
+			gone = append(gone, f.id)
+		}
+	}
+	return gone
 }
 
 // adopt takes the ISR of a newer version of the state znode at the same leader epoch, from the controller.

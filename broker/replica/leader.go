@@ -20,7 +20,9 @@ type follower struct {
 	alive       bool
 	// heard is true once it has fetched with this leader epoch. Before that it is not taken (back) into the ISR
 	// for what it did earlier: the controller may have taken it out because it is stopping.
-	heard       bool
+	heard bool
+	// lost is true since it fetched below the high watermark from a log that had reached further, until it is there again.
+	lost        bool
 	lastFetchAt time.Time
 	// leaderEndAtFetch is our log end at lastFetchAt: a later fetch that reaches it proves that the follower
 	// had caught up with that moment.
@@ -67,7 +69,7 @@ func (p *Partition) followerFetched(ev FollowerFetched, out []Effect) []Effect {
 		f.caughtUpAt = later(f.caughtUpAt, f.lastFetchAt)
 	}
 	f.end, f.start, f.alive, f.brokerEpoch = min(ev.FetchOffset, p.log.end), ev.LogStart, ev.Alive, ev.ReplicaEpoch
-	f.heard = true
+	f.heard, f.lost = true, (lost || f.lost) && f.end < p.log.hw
 	f.lastFetchAt, f.leaderEndAtFetch = later(f.lastFetchAt, ev.At), p.log.end
 	if lost && slices.Contains(p.isr, f.id) {
 		// What was committed is on every member's disk; this one lost it and must not be elected.

@@ -166,7 +166,7 @@ func (c *client) consume() {
 	offset := from + c.sim.rng.Int64N(c.sim.check.committed(tp)-from+1)
 	q := replica.FetchQuery{Replica: replica.Consumer, CurrentEpoch: cluster.NoLeaderEpoch, LastFetchedEpoch: cluster.NoLeaderEpoch, Offset: offset}
 	c.sim.after(c.sim.delay(), "consume", tp, offset, int64(n.id), func() {
-		n.run(n.inc, "consume", func() { c.sim.check.consumed(n, tp, n.serveFetch(tp, q, 0)) })
+		n.run(n.inc, "consume", func() { c.sim.check.consumed(n, tp, n.serveFetch(tp, q, 0, cluster.NoBrokerEpoch)) })
 	})
 }
 

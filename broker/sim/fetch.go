@@ -44,9 +44,9 @@ func (p *part) sendFetch(f *fetching) {
 	}
 	leader := s.node(f.leader)
 	q := replica.FetchQuery{Replica: n.id, CurrentEpoch: f.epoch, LastFetchedEpoch: f.lastEpoch, Offset: f.offset}
-	start := p.log.LogStartOffset()
+	start, epoch := p.log.LogStartOffset(), n.brokerEpoch
 	call(s, n, leader, "fetch", p.tp, func(reply func(fetchAnswer)) {
-		reply(leader.serveFetch(p.tp, q, start))
+		reply(leader.serveFetch(p.tp, q, start, epoch))
 	}, func(a *fetchAnswer) { p.fetched(f, q, a) })
 }
 
@@ -90,7 +90,7 @@ func (p *part) fetched(f *fetching, q replica.FetchQuery, a *fetchAnswer) {
 }
 
 // serveFetch is the leader's side, for followers and consumers.
-func (n *node) serveFetch(tp cluster.TopicPartition, q replica.FetchQuery, followerStart int64) fetchAnswer {
+func (n *node) serveFetch(tp cluster.TopicPartition, q replica.FetchQuery, followerStart int64, epoch cluster.BrokerEpoch) fetchAnswer {
 	p := n.parts[tp]
 	if p == nil || p.log == nil {
 		return fetchAnswer{verdict: replica.FetchVerdict{Code: replica.CodeUnknownTopicOrPartition}}
@@ -104,7 +104,7 @@ func (n *node) serveFetch(tp cluster.TopicPartition, q replica.FetchQuery, follo
 		return fetchAnswer{verdict: v}
 	}
 	if q.Replica >= 0 {
-		p.step(replica.FollowerFetched{At: n.sim.now, Replica: q.Replica, FetchOffset: q.Offset, LogStart: followerStart, Alive: n.alive[q.Replica]})
+		p.step(replica.FollowerFetched{At: n.sim.now, Replica: q.Replica, FetchOffset: q.Offset, LogStart: followerStart, Alive: n.alive[q.Replica], ReplicaEpoch: epoch})
 		if !n.up || p.log == nil {
 			return fetchAnswer{verdict: replica.FetchVerdict{Code: replica.CodeNotLeaderOrFollower}}
 		}
