@@ -336,8 +336,12 @@ func (o *executeOptions) showPlan(run *reassign.Run, resumed bool) error {
 	}
 	o.f.Say("will reassign:")
 	open := slices.DeleteFunc(slices.Clone(run.Steps), func(s reassign.RunStep) bool { return s.Done })
-	p := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}
-	if err := output.List(p, rows.ReassignmentStepKind, stepRows(open), nil); err != nil {
+	steps := stepRows(open)
+	p, uncounted := &output.Printer{Out: o.f.IO.Err, Format: output.Table, TTY: o.f.IO.ErrTTY}, ""
+	if slices.ContainsFunc(steps, func(s rows.ReassignmentStep) bool { return len(s.LogDirs) > 0 }) {
+		p.Format, uncounted = output.Wide, " (and what moves between directories of one broker)"
+	}
+	if err := output.List(p, rows.ReassignmentStepKind, steps, nil); err != nil {
 		return err
 	}
 	var bytes int64
@@ -348,7 +352,7 @@ func (o *executeOptions) showPlan(run *reassign.Run, resumed bool) error {
 	if run.Throttle > 0 {
 		throttle = "throttle " + reassign.Size(run.Throttle) + "/s"
 	}
-	o.f.Say("%s to copy in %d batch(es), %s", reassign.Size(bytes), len(reassign.Batches(left, run.BatchParts, run.BatchBytes)), throttle)
+	o.f.Say("%s to copy%s in %d batch(es), %s", reassign.Size(bytes), uncounted, len(reassign.Batches(left, run.BatchParts, run.BatchBytes)), throttle)
 	return nil
 }
 
