@@ -170,7 +170,7 @@ func Watch(ctx context.Context, every time.Duration, look func() (stop bool, err
 			}
 			return last
 		}
-		if last = err; stop {
+		if last = err; stop || ctx.Err() != nil {
 			return err
 		}
 		select {
