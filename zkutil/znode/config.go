@@ -87,6 +87,9 @@ func DecodeConfigChange(name string, data []byte) (ConfigChange, error) {
 		if d.err == nil && c.Type != TopicConfig && c.Type != ClientConfig {
 			d.fail("entity_type", "%q is neither topics nor clients", string(c.Type))
 		}
+		if d.err == nil && c.Entity == "" {
+			d.fail("entity_name", "it is empty")
+		}
 		return c, d.err
 	}
 	path := d.text("entity_path", true)
