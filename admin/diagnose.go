@@ -147,11 +147,11 @@ func (c *Client) causeTLS(ctx context.Context, addr string, errs []error) cause 
 		var invalid x509.CertificateInvalidError
 		switch {
 		case errors.As(err, &unknown):
-			return cause{text: "the broker's certificate is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM, JKS or PKCS12)", kind: Unreachable}
+			return cause{text: brokersCertificate + " is signed by an unknown authority", hint: "set ssl.truststore.location to the authority's certificate (PEM, JKS or PKCS12)", kind: Unreachable}
 		case errors.As(err, &host):
-			return causeOfName(host)
+			return causeOfName(brokersCertificate, host)
 		case errors.As(err, &invalid):
-			return causeOfCertificate(invalid)
+			return causeOfCertificate(brokersCertificate, invalid)
 		}
 		if cs, ok := causeOfAlert(err, len(c.cfg.TLS.Certificates) > 0 || c.cfg.TLS.GetClientCertificate != nil); ok {
 			return cs

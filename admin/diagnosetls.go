@@ -12,19 +12,25 @@ import (
 	"time"
 )
 
+// The certificates that a diagnosis speaks of.
+const (
+	brokersCertificate   = "the broker's certificate"
+	zooKeeperCertificate = "ZooKeeper's certificate"
+)
+
 // causeOfCertificate tells an expired certificate from one that begins in the future and from others.
-func causeOfCertificate(invalid x509.CertificateInvalidError) cause {
-	cs := cause{text: "the broker's certificate is not valid: " + invalid.Error(), kind: Unreachable, hint: "renew the broker's certificate"}
+func causeOfCertificate(whose string, invalid x509.CertificateInvalidError) cause {
+	cs := cause{text: whose + " is not valid: " + invalid.Error(), kind: Unreachable, hint: "renew the broker's certificate"}
 	if invalid.Reason == x509.Expired && invalid.Cert != nil {
 		from, until := invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)
-		cs.text = fmt.Sprintf("the broker's certificate has expired or does not hold yet: it holds from %s until %s", from, until)
+		cs.text = fmt.Sprintf("%s has expired or does not hold yet: it holds from %s until %s", whose, from, until)
 		cs.hint = "renew the broker's certificate (ssl.keystore.location of the broker), or set this machine's clock"
 	}
 	return cs
 }
 
-// causeOfName names what the certificate is for.
-func causeOfName(host x509.HostnameError) cause {
+// causeOfName names what a certificate is for.
+func causeOfName(whose string, host x509.HostnameError) cause {
 	cs := cause{text: host.Error(), kind: Unreachable, hint: "use the name in the certificate, or set ssl.endpoint.identification.algorithm= (empty)"}
 	if host.Certificate == nil {
 		return cs
@@ -37,7 +43,7 @@ func causeOfName(host x509.HostnameError) cause {
 		names = []string{host.Certificate.Subject.CommonName + " (its common name, which counts for host names only)"}
 	}
 	if len(names) > 0 {
-		cs.text = fmt.Sprintf("the broker's certificate is for %s, not for %s", strings.Join(names, ", "), host.Host)
+		cs.text = fmt.Sprintf("%s is for %s, not for %s", whose, strings.Join(names, ", "), host.Host)
 	}
 	return cs
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -137,16 +136,15 @@ func causeOfZooKeeperTLS(err error, ours bool) (cause, bool) {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	const mine, brokers = "ZooKeeper's certificate", "the broker's certificate"
 	cs := cause{kind: Unreachable}
 	switch {
 	case errors.As(err, &unknown):
-		cs.text, cs.hint = mine+" is signed by an unknown authority", "set zookeeper.ssl.truststore.location (and its password) to the authority's certificate"
+		cs.text, cs.hint = zooKeeperCertificate+" is signed by an unknown authority", "set zookeeper.ssl.truststore.location (and its password) to the authority's certificate"
 	case errors.As(err, &host):
-		cs.text = strings.Replace(causeOfName(host).text, brokers, mine, 1)
+		cs = causeOfName(zooKeeperCertificate, host)
 		cs.hint = "use the name in the certificate (-z), or set zookeeper.ssl.endpoint.identification.algorithm= (empty)"
 	case errors.As(err, &invalid):
-		cs.text = strings.Replace(causeOfCertificate(invalid).text, brokers, mine, 1)
+		cs = causeOfCertificate(zooKeeperCertificate, invalid)
 		cs.hint = "renew ZooKeeper's certificate (ssl.keyStore.location in zoo.cfg), or set this machine's clock"
 	default:
 		return causeOfZooKeeperAlert(err, ours)
