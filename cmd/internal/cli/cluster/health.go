@@ -77,7 +77,7 @@ func runHealth(ctx context.Context, o *healthOptions) error {
 	}
 	once := func() error {
 		findings, s, err := c.Health(ctx, o.olderThan)
-		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil { // cut off: see verb.Watch
 			return err
 		}
 		return o.print(rows.OfFindings(findings, s.Problems))

@@ -113,7 +113,7 @@ func runGroups(ctx context.Context, o *groupsOptions) error {
 
 func (o *groupsOptions) once(ctx context.Context, c *admin.Client) error {
 	gs, positions, problems, err := c.GroupLag(ctx, o.opts)
-	if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil { // cut off: see verb.Watch
 		return err
 	}
 	bad := 0

@@ -104,7 +104,7 @@ func runReplicas(ctx context.Context, o *replicasOptions) error {
 	var beforeAt time.Time
 	once := func() error {
 		positions, problems, err := c.ReplicaLag(ctx, o.targets)
-		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil { // cut off: see verb.Watch
 			return err
 		}
 		at := o.f.Now()

@@ -126,7 +126,7 @@ func (o *statusOptions) once(ctx context.Context, c *admin.Client, via string) (
 			silent[p.Object] = p.Message
 		}
 	}
-	if err := verb.Whole(ctx); err != nil {
+	if err := ctx.Err(); err != nil { // cut off: see verb.Watch
 		return 0, err
 	}
 	var out []rows.Reassignment

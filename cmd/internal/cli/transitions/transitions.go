@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	once := func() error {
 		ts, problems, err := c.Transitions(ctx, o.opts)
-		if err = cmp.Or(err, verb.Whole(ctx)); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil { // cut off: see verb.Watch
 			return err
 		}
 		return o.print(ts, problems)

@@ -158,8 +158,9 @@ func One[T any](f *factory.Factory, k rows.Kind[T], item T, problems []model.Pro
 }
 
 // Watch looks every interval until ctx ends or a look says stop; it returns the error of the last whole look. One that the end of
-// ctx cuts off does not count, and must not be shown: see Whole. When there was no whole one, an interrupt is a good end
-// and the end of the time is the error that it made.
+// ctx cuts off does not count, and must not be shown: a look asks ctx.Err when it has read, for what could not be read since
+// is not missing, and rows that say "context canceled" help nobody. When there was no whole one, an interrupt is a good
+// end and the end of the time is the error that it made.
 func Watch(ctx context.Context, every time.Duration, look func() (stop bool, err error)) error {
 	var last error
 	for first := true; ; first = false {
@@ -180,10 +181,6 @@ func Watch(ctx context.Context, every time.Duration, look func() (stop bool, err
 		}
 	}
 }
-
-// Whole returns the error of ctx. A look at the cluster asks it when it has read: what could not be read since ctx ended is not
-// missing, and rows that say "context canceled" help nobody.
-func Whole(ctx context.Context) error { return ctx.Err() }
 
 // Fixed offers fixed words.
 func Fixed(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
